@@ -1,0 +1,1 @@
+"""Zluda: unmodified CUDA programs on GPUs that are not NVIDIA's."""

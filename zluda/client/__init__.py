@@ -1,0 +1,1 @@
+"""The C client libraries and the generator that makes them from spec/."""

@@ -1,0 +1,1 @@
+"""PTX text to device code: lowering, emission, supervised workers, cache."""

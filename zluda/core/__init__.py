@@ -1,0 +1,1 @@
+"""CUDA semantics, vendor-neutral: devices, contexts, streams, events, memory, modules, launches."""

@@ -1,0 +1,1 @@
+"""CUDA image containers (PTX text, fatbin, cubin) to PTX text."""

@@ -1,0 +1,1 @@
+"""PTX: grammar, typed tree, module index."""

@@ -1,0 +1,1 @@
+"""Typed access to the machine-readable specification in spec/."""

@@ -1,0 +1,1 @@
+"""Conformance: running the cases of spec/conformance against a device."""

@@ -1,0 +1,1 @@
+"""The memory window: one address range mapped alike in client and driver."""
