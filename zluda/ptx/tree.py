@@ -23,7 +23,7 @@ class Position(NamedTuple):
 class Source:
     """PTX text with a name for messages; finds lines lazily."""
 
-    __slots__ = ("name", "text", "_starts")
+    __slots__ = ("_starts", "name", "text")
 
     def __init__(self, text: str, name: str = "<ptx>") -> None:
         self.text = text
@@ -72,7 +72,10 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Integer:
-    """An integer constant (section 4.5.1); `unsigned` for a `U` suffix or a value above 2^63-1. Constant expressions are folded."""
+    """An integer constant (section 4.5.1); `unsigned` for a `U` suffix or a value above 2^63-1.
+
+    Constant expressions are folded; `WARP_SZ` is 32.
+    """
 
     value: int
     unsigned: bool = False
@@ -95,9 +98,9 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Negative:
-    """`-r`, where the grammar lets a register be negated."""
+    """`-r`, where the grammar lets a register be negated (video instructions negate `-r.h1` too)."""
 
-    operand: Name
+    operand: Name | Component
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +112,22 @@ class Offset:
 
 
 @dataclass(frozen=True, slots=True)
+class Element:
+    """`array[index+offset]` outside brackets (section 6.4.2); index is None for a constant subscript."""
+
+    name: str
+    index: Name | None
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Address:
     """`[base+offset]`; base is a Name, or None for an absolute address.
 
     `extra` holds what follows a comma inside the brackets (tensor coordinates, im2col offsets).
     """
 
-    base: Name | Component | None
+    base: Name | Component | Element | None
     offset: int = 0
     extra: tuple[Operand, ...] = ()
 
@@ -142,7 +154,7 @@ class Group:
     items: tuple[Operand, ...]
 
 
-Operand = Name | Component | Integer | Float | Not | Negative | Offset | Address | Vector | Pair | Group
+Operand = Name | Component | Integer | Float | Not | Negative | Offset | Element | Address | Vector | Pair | Group
 
 
 # --- statements -------------------------------------------------------------------------------------
@@ -150,7 +162,9 @@ Operand = Name | Component | Integer | Float | Not | Negative | Offset | Address
 
 @dataclass(frozen=True, slots=True)
 class Opcode:
-    """An instruction's name and its modifiers in order, without dots: `ld.global.v2.f32` is `ld`, (`global`, `v2`, `f32`).
+    """An instruction's name and its modifiers in order, without dots.
+
+    `ld.global.v2.f32` is `ld`, (`global`, `v2`, `f32`).
 
     `::` stays inside a modifier: `cp.async.bulk.shared::cluster…` has the modifier `shared::cluster`.
     """
@@ -230,7 +244,15 @@ class SymbolAddress:
     mask: int | None = None
 
 
-Initialiser = Integer | Float | SymbolAddress | tuple["Initialiser", ...]
+@dataclass(frozen=True, slots=True)
+class Property:
+    """`filter_mode = nearest` or `width = 640` in the initialiser of an opaque variable (section 5.3)."""
+
+    name: str
+    value: int | str
+
+
+Initialiser = Integer | Float | SymbolAddress | Property | tuple["Initialiser", ...]
 
 
 @dataclass(slots=True)
@@ -269,6 +291,8 @@ class Prototype:
     returns: tuple[Variable, ...]
     parameters: tuple[Variable, ...]
     noreturn: bool = False
+    directives: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """`.abi_preserve` and `.abi_preserve_control`, as in `Function.directives`."""
 
 
 @dataclass(slots=True)
@@ -292,6 +316,8 @@ class Location:
     column: int
     function: str | None = None
     inlined_at: tuple[int, int, int] | None = None
+    function_offset: int = 0
+    """What is added to the label of `function_name`."""
 
 
 @dataclass(slots=True)

@@ -1,0 +1,119 @@
+"""Functions and the directives at module scope (section 11)."""
+
+from __future__ import annotations
+
+import re
+
+from zluda.ptx import constants
+from zluda.ptx.lexer import Cursor
+from zluda.ptx.tree import Alias, Pragma
+
+FUNCTION_DIRECTIVES = {
+    "maxntid": (1, 3),
+    "reqntid": (1, 3),
+    "minnctapersm": (1, 1),
+    "maxnctapersm": (1, 1),
+    "maxnreg": (1, 1),
+    "noreturn": (0, 0),
+    "reqnctapercluster": (1, 3),
+    "explicitcluster": (0, 0),
+    "maxclusterrank": (1, 1),
+    "blocksareclusters": (0, 0),
+    "abi_preserve": (1, 1),
+    "abi_preserve_control": (1, 1),
+}
+"""Directives between a function's name and its body → how many numbers they take, at least and at most."""
+
+_version = re.compile(r"(\d{1,4})\.(\d{1,4})(?![\w.])", re.ASCII)
+_target = re.compile(r"\w++", re.ASCII)
+_in_section = re.compile(r'[^{}"/]++|/(?![/*])|"[^"\n]*+"', re.ASCII)
+_section_name = re.compile(r"\.?[\w.$]++", re.ASCII)
+
+
+def function_directive(cursor: Cursor, name: str) -> tuple[str, tuple[int, ...]]:
+    """Read the numbers of a performance-tuning, cluster or ABI directive."""
+    least, most = FUNCTION_DIRECTIVES[name]
+    numbers: list[int] = []
+    if most:
+        numbers.append(constants.count(cursor, f"a number behind .{name}"))
+        while len(numbers) < most and cursor.accept(","):
+            numbers.append(constants.count(cursor, f"a number behind .{name}"))
+    assert len(numbers) >= least
+    return name, tuple(numbers)
+
+
+def pragma(cursor: Cursor, start: int) -> Pragma:
+    """`.pragma "text", …;` (section 11.4.8)."""
+    texts = [cursor.string("a string behind .pragma")]
+    while cursor.accept(","):
+        texts.append(cursor.string("a string behind .pragma"))
+    cursor.expect(";", "behind .pragma")
+    return Pragma(start, tuple(texts))
+
+
+def alias(cursor: Cursor, start: int) -> Alias:
+    """`.alias name, target;` (section 11.6.5)."""
+    name = cursor.identifier("a function's name behind .alias")
+    cursor.expect(",", "between the names of .alias")
+    target = cursor.identifier("the aliased function's name")
+    cursor.expect(";", "behind .alias")
+    return Alias(start, name, target)
+
+
+def version(cursor: Cursor) -> tuple[int, int]:
+    """The number behind `.version`."""
+    match = cursor.match(_version)
+    if match is None:
+        cursor.expected("a version such as 9.0")
+    return int(match[1]), int(match[2])
+
+
+def targets(cursor: Cursor) -> tuple[str, ...]:
+    """The list behind `.target`."""
+    found: list[str] = []
+    while True:
+        match = cursor.match(_target)
+        if match is None:
+            cursor.expected("a target such as sm_75")
+        found.append(match[0])
+        if not cursor.accept(","):
+            return tuple(found)
+
+
+def address_size(cursor: Cursor) -> int:
+    """The number behind `.address_size`."""
+    start = cursor.skip()
+    size = constants.integer(cursor, "32 or 64")
+    if size not in (32, 64):
+        cursor.reject(f"an address size is 32 or 64, not {size}", start)
+    return size
+
+
+def file(cursor: Cursor) -> tuple[int, str]:
+    """The index and name behind `.file`; time stamp and size are passed over."""
+    index = constants.count(cursor, "the index of a file")
+    name = cursor.string("the name of a file")
+    while cursor.accept(","):
+        constants.count(cursor, "the time stamp or size of a file")
+    return index, name
+
+
+def skip_section(cursor: Cursor) -> None:
+    """Pass the name and the braces of a debugging section (section 11.5.4)."""
+    if cursor.match(_section_name) is None:
+        cursor.expected("the name of a section")
+    start = cursor.skip()
+    cursor.expect("{", "before a section's data")
+    depth = 1
+    while depth:
+        cursor.skip()
+        if cursor.match(_in_section) is not None:
+            continue
+        if cursor.accept("{"):
+            depth += 1
+        elif cursor.accept("}"):
+            depth -= 1
+        elif cursor.starts('"'):
+            cursor.reject("this string never ends", cursor.position)
+        else:
+            cursor.reject("this section never ends", start)

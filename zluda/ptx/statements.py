@@ -1,0 +1,278 @@
+"""The statements of a function body: instructions, labels, blocks and the directives among them (section 4.3)."""
+
+from __future__ import annotations
+
+import re
+
+from zluda.ptx import constants, declarations
+from zluda.ptx.directives import FUNCTION_DIRECTIVES, function_directive, pragma
+from zluda.ptx.lexer import BLANK, IDENTIFIER, Cursor, Reject
+from zluda.ptx.operands import GuardCache, OpcodeCache, OperandCache, offset, operands
+from zluda.ptx.tree import (
+    Block,
+    Instruction,
+    Label,
+    Linkage,
+    Location,
+    Operand,
+    Prototype,
+    Statement,
+    Targets,
+)
+
+DEEPEST_BLOCK = 100
+"""Blocks nested deeper than this are refused, so that whoever walks the tree may recurse."""
+
+# One match for the statements that make up compiled code. What does not fit exactly goes through `_Body.careful`,
+# which holds the whole grammar and the error messages.
+_common = re.compile(
+    rf"""{BLANK}(?:
+      (@!?[\w$%]++[ \t]++)?+([a-z]\w*+(?:\.\w++(?:::\w++)*+)*+)(?:\s++|(?=;))([^;:/"@]*+);
+    | ([A-Za-z_$%][\w$]*+):(?!:)
+    | \.loc\s++(\d{{1,9}}+)\s++(\d{{1,9}}+)\s++(\d{{1,9}}+)
+      (?:,\s*+function_name\s++({IDENTIFIER})\s*+,\s*+inlined_at\s++(\d{{1,9}}+)\s++(\d{{1,9}}+)\s++(\d{{1,9}}+))?+
+      (?=\s++[^\s,/+])
+    )""",
+    re.ASCII | re.VERBOSE,
+)
+_OPERANDS, _LABEL, _LOCATION, _INLINED = 3, 4, 7, 11
+
+# Operands of an instruction where some are in brackets: no bracket inside another one of its kind.
+_split = re.compile(r"(?:[^,{}()\[\]]|\{[^{}]*+\}|\[(?:[^{}\[\]]|\{[^{}]*+\})*+\]|\([^()]*+\))++")
+
+_label = re.compile(rf"({IDENTIFIER}){BLANK}:(?!:)", re.ASCII)
+_line_marker = re.compile(r"#(?:[ \t]*(?:line|file)\b|[ \t]*\d)[^\n]*+", re.ASCII)
+_inline_word = re.compile(r"(function_name|inlined_at)(?![\w$])", re.ASCII)
+
+
+class Caches:
+    """Pieces of text that were read before; good for all functions of a module."""
+
+    __slots__ = ("guards", "opcodes", "operands")
+
+    def __init__(self) -> None:
+        self.operands = OperandCache()
+        self.opcodes = OpcodeCache()
+        self.guards = GuardCache()
+
+
+def body(cursor: Cursor, caches: Caches) -> list[Statement]:
+    """Read a body behind its opening brace, and the closing one."""
+    return _Body(cursor, caches).read()
+
+
+class _Body:
+    __slots__ = ("blocks", "caches", "cursor", "statements")
+
+    def __init__(self, cursor: Cursor, caches: Caches) -> None:
+        self.cursor = cursor
+        self.caches = caches
+        self.statements: list[Statement] = []
+        self.blocks: list[list[Statement]] = []
+
+    def read(self) -> list[Statement]:
+        cursor = self.cursor
+        text, end = cursor.text, cursor.end
+        position = cursor.position
+        match_common = _common.match
+        operand_of = self.caches.operands.__getitem__
+        opcode_of = self.caches.opcodes.__getitem__
+        guard_of = self.caches.guards.__getitem__
+        append = self.statements.append
+        while True:
+            match = match_common(text, position, end)
+            if match is not None:
+                kind = match.lastindex
+                if kind == _OPERANDS:
+                    guard, opcode, rest = match.group(1, 2, 3)
+                    try:
+                        if not rest:
+                            items: tuple[Operand, ...] = ()
+                        elif "{" in rest or "(" in rest:
+                            items = tuple(map(operand_of, _pieces(rest, opcode)))
+                        else:
+                            items = tuple(map(operand_of, rest.split(",")))
+                    except Reject:
+                        pass  # the careful way reads it, or says what is wrong and where
+                    else:
+                        if guard is None:
+                            append(Instruction(match.start(2), opcode_of(opcode), items))
+                        else:
+                            append(Instruction(match.start(1), opcode_of(opcode), items, guard_of(guard.rstrip())))
+                        position = match.end()
+                        continue
+                elif kind == _LABEL:
+                    if not _directive_follows(text, match.end(), end):
+                        append(Label(match.start(4), match[4]))
+                        position = match.end()
+                        continue
+                else:
+                    append(_quick_location(match))
+                    position = match.end()
+                    continue
+            cursor.position = position
+            if self.careful():
+                return self.statements
+            position = cursor.position
+            append = self.statements.append
+
+    def careful(self) -> bool:
+        """Read one statement of any kind; True at the end of the body."""
+        cursor = self.cursor
+        first = cursor.peek()
+        start = cursor.position
+        if first == "{":
+            if len(self.blocks) == DEEPEST_BLOCK:
+                cursor.reject("blocks are nested too deep", start)
+            cursor.position += 1
+            block = Block(start, [])
+            self.statements.append(block)
+            self.blocks.append(self.statements)
+            self.statements = block.statements
+        elif first == "}":
+            cursor.position += 1
+            if not self.blocks:
+                return True
+            self.statements = self.blocks.pop()
+        elif first == ";":
+            cursor.position += 1
+        elif first == ".":
+            self.directive()
+        elif first == "@" and not cursor.starts("@@"):
+            self.instruction()
+        elif not skip_line(cursor):
+            label = cursor.match(_label)
+            if label is None:
+                self.instruction()
+            else:
+                self.statements.append(self.labelled(start, label[1]))
+        return False
+
+    def instruction(self) -> None:
+        cursor = self.cursor
+        start = cursor.skip()
+        guard = None
+        if cursor.accept("@"):
+            sign = "@!" if cursor.accept("!") else "@"
+            guard = self.caches.guards[sign + cursor.identifier("a predicate behind '@'")]
+        name = cursor.identifier("an instruction, a directive, a label or '}'")
+        words = [name]
+        while (modifier := cursor.dotted()) is not None:
+            words.append(modifier)
+        found = operands(cursor, group=name == "call")
+        self.statements.append(Instruction(start, self.caches.opcodes[".".join(words)], found, guard))
+
+    def directive(self) -> None:
+        cursor = self.cursor
+        start = cursor.position
+        name = cursor.dotted()
+        linkage = Linkage.NONE
+        if name in declarations.LINKAGES:
+            linkage = declarations.LINKAGES[name]
+            name = cursor.dotted()
+        if name in declarations.SPACES:
+            self.statements += declarations.variables(cursor, declarations.SPACES[name], linkage)
+        elif linkage is not Linkage.NONE:
+            cursor.reject("expected a state space such as .shared behind a linking directive", start)
+        elif name == "loc":
+            self.statements.append(_location(cursor, start))
+        elif name == "pragma":
+            self.statements.append(pragma(cursor, start))
+        elif name in FUNCTION_DIRECTIVES:
+            cursor.reject(f".{name} belongs between the parameters and the body", start)
+        else:
+            cursor.position = start
+            cursor.expected("an instruction, a label, '}' or a directive that may stand in a body")
+
+    def labelled(self, start: int, name: str) -> Statement:
+        """What stands behind `name:`, when it is a directive that the label names."""
+        cursor = self.cursor
+        after = cursor.position
+        if cursor.peek() == ".":
+            kind = cursor.dotted()
+            if kind == "callprototype":
+                return _prototype(cursor, start, name)
+            if kind == "branchtargets" or kind == "calltargets":
+                targets = [cursor.identifier(f"a name in .{kind}")]
+                while cursor.accept(","):
+                    targets.append(cursor.identifier(f"a name in .{kind}"))
+                cursor.expect(";", f"behind .{kind}")
+                return Targets(start, name, kind, tuple(targets))
+            cursor.position = after
+        return Label(start, name)
+
+
+def skip_line(cursor: Cursor) -> bool:
+    """Pass a line of old debugging data (`@@DWARF …`) or a line marker of the C preprocessor."""
+    start = cursor.skip()
+    if cursor.starts("@@"):
+        end = cursor.text.find("\n", start, cursor.end)
+        cursor.position = cursor.end if end < 0 else end
+        return True
+    if cursor.starts("#"):
+        if cursor.match(_line_marker) is None:
+            cursor.reject("a preprocessor directive", start, "run the text through the C preprocessor first")
+        return True
+    return False
+
+
+def _pieces(rest: str, opcode: str) -> list[str]:
+    """Split operands at the commas outside brackets; Reject when only the careful way can."""
+    if "(" in rest and not (opcode == "call" or opcode.startswith("call.")):
+        raise Reject(0, "a constant expression")
+    pieces = _split.findall(rest)
+    if sum(map(len, pieces)) + len(pieces) - 1 != len(rest):
+        raise Reject(0, "brackets that do not match")
+    return pieces
+
+
+def _directive_follows(text: str, position: int, end: int) -> bool:
+    """Whether the directive behind a label may be one that the label names."""
+    cursor = Cursor(text, position, end)
+    return cursor.peek() == "." and cursor.dotted() in ("callprototype", "branchtargets", "calltargets")
+
+
+def _quick_location(match: re.Match[str]) -> Location:
+    start = match.start(5) - 1
+    start = match.string.rindex(".loc", match.start(), start)
+    file, line, column, function, at_file, at_line, at_column = match.group(5, 6, 7, 8, 9, 10, 11)
+    inlined = None if function is None else (int(at_file), int(at_line), int(at_column))
+    return Location(start, int(file), int(line), int(column), function, inlined)
+
+
+def _location(cursor: Cursor, start: int) -> Location:
+    """`.loc file line column {, function_name label {+ n}} {, inlined_at file line column}` (section 11.5.3)."""
+    location = Location(start, *_place(cursor))
+    while cursor.accept(","):
+        word = cursor.match(_inline_word)
+        if word is None:
+            cursor.expected("function_name or inlined_at")
+        if word[1] == "function_name":
+            location.function = cursor.identifier("a label behind function_name")
+            location.function_offset = offset(cursor)
+        else:
+            location.inlined_at = _place(cursor)
+    return location
+
+
+def _place(cursor: Cursor) -> tuple[int, int, int]:
+    file, line, column = (constants.count(cursor, f"the {what} of .loc") for what in ("file", "line", "column"))
+    return file, line, column
+
+
+def _prototype(cursor: Cursor, start: int, name: str) -> Prototype:
+    """`.callprototype {(returns)} _ {(parameters)} {.noreturn} {.abi_preserve n} …;` (section 11.3.3)."""
+    returns = declarations.parameters(cursor) if cursor.accept("(") else ()
+    cursor.identifier("'_' in .callprototype")
+    parameters = declarations.parameters(cursor) if cursor.accept("(") else ()
+    found: list[tuple[str, tuple[int, ...]]] = []
+    while not cursor.accept(";"):
+        at = cursor.position
+        word = cursor.dotted()
+        if word not in ("noreturn", "abi_preserve", "abi_preserve_control"):
+            cursor.position = at
+            cursor.expected("';' behind .callprototype")
+        found.append(function_directive(cursor, word))
+    noreturn = ("noreturn", ()) in found
+    kept = tuple(directive for directive in found if directive[0] != "noreturn")
+    return Prototype(start, name, returns, parameters, noreturn, kept)
