@@ -1,4 +1,4 @@
-"""The desk of one instruction: what an instruction handler may ask of the function it is lowered in, and how handlers are found."""
+"""The desk of one instruction: what a handler may ask of the function it is lowered in, and how handlers are found."""
 
 from __future__ import annotations
 
@@ -14,8 +14,46 @@ HANDLERS: dict[str, Handler] = {}
 """Opcode name (`add`) to its handler."""
 
 TYPES = frozenset(
-    "u8 s8 b8 u16 s16 b16 u32 s32 b32 u64 s64 b64 b128 f16 f16x2 bf16 bf16x2 tf32 f32 f64 f32x2 pred "
-    "u16x2 s16x2 u8x4 s8x4 e4m3 e5m2 e4m3x2 e5m2x2 e2m1x2 e2m3x2 e3m2x2 ue8m0x2 b1 b4 u4 s4".split()
+    {
+        "u8",
+        "s8",
+        "b8",
+        "u16",
+        "s16",
+        "b16",
+        "u32",
+        "s32",
+        "b32",
+        "u64",
+        "s64",
+        "b64",
+        "b128",
+        "f16",
+        "f16x2",
+        "bf16",
+        "bf16x2",
+        "tf32",
+        "f32",
+        "f64",
+        "f32x2",
+        "pred",
+        "u16x2",
+        "s16x2",
+        "u8x4",
+        "s8x4",
+        "e4m3",
+        "e5m2",
+        "e4m3x2",
+        "e5m2x2",
+        "e2m1x2",
+        "e2m3x2",
+        "e3m2x2",
+        "ue8m0x2",
+        "b1",
+        "b4",
+        "u4",
+        "s4",
+    }
 )
 """Modifiers that name a type."""
 
@@ -50,7 +88,7 @@ def lowers(*names: str) -> Callable[[Handler], Handler]:
 
 
 class LoweringTarget(Protocol):
-    """What the structural half asks of a target. Dimensions are 0, 1, 2 for x, y, z; values are LLVM i32 unless said otherwise."""
+    """What the structural half asks of a target. Dimensions 0, 1, 2 are x, y, z; values are i32 unless said otherwise."""
 
     @property
     def name(self) -> str: ...
@@ -143,7 +181,7 @@ class Context(ABC):
 
     @abstractmethod
     def set(self, operand: Operand, type: str, value: str) -> None:
-        """Writes a register with a value of a PTX type. `_` drops it. A wider register is extended by the type's sign."""
+        """Writes a register with a value of a PTX type, extended by the type's sign if it is wider. `_` drops it."""
 
     @abstractmethod
     def pointer(self, address: Operand, space: str, access_bytes: int) -> tuple[str, str]:
@@ -161,7 +199,7 @@ class Context(ABC):
 
     @abstractmethod
     def intrinsic(self, name: str, result: str, *arguments: tuple[str, str]) -> str:
-        """Declares and calls an LLVM intrinsic; arguments are (LLVM type, value); result `void` returns an empty string."""
+        """Declares and calls an LLVM intrinsic; arguments are (LLVM type, value); `void` gives an empty string."""
 
     @abstractmethod
     def builtin(
