@@ -1,0 +1,5 @@
+"""`python -m zluda`: the same as the `zluda` script."""
+
+from zluda.cli import main
+
+main()
