@@ -1,1 +1,1 @@
-"""Side-by-side measurements: the project's road against C, pyopencl, memcpy and hand-written OpenCL on the same device, in one run."""
+"""Side-by-side measurements: the road against C, pyopencl, memcpy and hand-written OpenCL on one device, in one run."""

@@ -39,10 +39,7 @@ class Bench:
     @cached_property
     def environment(self) -> dict[str, str]:
         """What `zluda run` would give a program."""
-        text = subprocess.run(
-            [sys.executable, "-m", "zluda", "env", "--json"], capture_output=True, text=True, check=True
-        ).stdout
-        return {**os.environ, **json.loads(text)}
+        return {**os.environ, **json.loads(self._env("--json"))}
 
     @cached_property
     def opencl(self) -> tuple[str, dict[str, str]]:
@@ -62,12 +59,9 @@ class Bench:
 
     @cached_property
     def driver_program(self) -> Path:
-        def place(flag: str) -> str:
-            return subprocess.run(
-                [sys.executable, "-m", "zluda", "env", flag], capture_output=True, text=True, check=True
-            ).stdout.strip()
-
-        return self._build("driver_bench.c", f"-I{place('--include')}", f"-L{place('--library')}", "-l:libcuda.so.1")
+        return self._build(
+            "driver_bench.c", f"-I{self._env('--include')}", f"-L{self._env('--library')}", "-l:libcuda.so.1"
+        )
 
     @cached_property
     def opencl_program(self) -> Path:
@@ -99,6 +93,11 @@ class Bench:
     def python(self, script: str, *arguments: object) -> list[dict[str, Any]]:
         """Run one of the pyopencl scripts; its JSON lines."""
         return self._json([sys.executable, HERE / script, *arguments], self.pyopencl)
+
+    @staticmethod
+    def _env(flag: str) -> str:
+        command = [sys.executable, "-m", "zluda", "env", flag]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
     @staticmethod
     def _json(command: list[Any], environment: dict[str, str]) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ Measurement = Callable[[Bench], Iterator[Row]]
 
 
 def posted(bench: Bench) -> Iterator[Row]:
-    """What cuLaunchKernel costs its caller over 10^6 launches; the ring is smaller than that, so callers wait for room too."""
+    """What cuLaunchKernel costs its caller over 10^6 launches; the ring is smaller, so callers wait for room too."""
     (result,) = bench.driver("posted", bench.ptx, 1_000_000)
     yield Row(
         "posted launch, median of 10^6",
@@ -80,12 +80,13 @@ def copies(bench: Bench) -> Iterator[Row]:
             )
 
 
-def compiling(bench: Bench) -> Iterator[Row]:
+def compiling(_: Bench) -> Iterator[Row]:
     """PTX lines parsed, and lowered to LLVM IR, per second in one process."""
+    from zluda.ptx.index import index_module
+
     from zluda.backend.info import TargetInfo
     from zluda.compiler.lower import lower
     from zluda.compiler.target import target_for
-    from zluda.ptx.index import index_module
     from zluda.ptx.parser import parse_module
 
     text = big_ptx(20_000)
@@ -174,7 +175,7 @@ def example(bench: Bench) -> Iterator[Row]:
 
 
 def big_ptx(lines: int) -> str:
-    """A kernel of about `lines` instructions as compilers write them: arithmetic on fresh registers, loads, branches."""
+    """A kernel of about `lines` instructions as compilers write them: arithmetic on fresh registers, loads, stores."""
     body = []
     for i in range(lines // 10):
         a, b = 8 * i + 8, 4 * i + 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -27,8 +28,8 @@ def run(
 ) -> None:
     """Run an unmodified CUDA program: zluda run -- PROGRAM ARGUMENTS.
 
-    The program replaces this process: its exit status, signals and streams are its own. An unknown program gives 127, one that
-    cannot be executed 126, as in a shell.
+    The program replaces this process: its exit status, signals and streams are its own. An unknown program gives 127,
+    one that cannot be executed 126, as in a shell.
     """
     try:
         added = environment.variables(os.environ)
@@ -39,7 +40,7 @@ def run(
         added["ZLUDA_BACKEND"] = backend
     path = shutil.which(program[0])
     if path is None:
-        exists = os.path.exists(program[0])
+        exists = Path(program[0]).exists()
         typer.echo(f"zluda run: {program[0]}: " + ("not executable" if exists else "no such program"), err=True)
         raise typer.Exit(126 if exists else 127)
     try:
