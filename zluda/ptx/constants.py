@@ -33,6 +33,9 @@ _unary = re.compile(r"\(\s*\.([su]64)\s*\)|[-+!~(]")
 _binary = re.compile(r"<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%<>&^|?:)]")
 _warp_size = re.compile(r"WARP_SZ(?![\w$])", re.ASCII)
 
+_SINGLE = "a 0f constant cannot stand in a constant expression, nor behind a sign"
+_SINGLE_HINT = "write it as a 0d or decimal constant, or with the result's bits"
+
 _PRECEDENCE = {
     **dict.fromkeys(("*", "/", "%"), 10),
     **dict.fromkeys(("+", "-"), 9),
@@ -66,19 +69,6 @@ _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "^": operator.xor,
     "|": operator.or_,
 }
-
-
-class _Undefined:
-    """A value that cannot be computed; an error only if the result depends on it."""
-
-    __slots__ = ("message", "offset")
-
-    def __init__(self, offset: int, message: str) -> None:
-        self.offset = offset
-        self.message = message
-
-
-_Value = Integer | Float | _Undefined
 
 
 def signed(value: int) -> int:
@@ -140,9 +130,9 @@ def literal(cursor: Cursor) -> Integer | Float | None:
 def constant(cursor: Cursor, what: str = "a constant") -> Integer | Float:
     """Read and fold a constant expression; precedence is that of C.
 
-    Types are `.s64`, `.u64` and binary64 (section 4.5.5); a 0f literal stands alone or behind a sign.
+    Types are `.s64`, `.u64` and binary64 (section 4.5.5); a 0f literal stands alone.
     """
-    values: list[_Value] = []
+    values: list[Integer | Float] = []
     pending: list[tuple[str, int]] = []
     """Operators whose right side is still being read, as (operator, offset); unary ones start with `u`."""
 
@@ -191,7 +181,7 @@ def constant(cursor: Cursor, what: str = "a constant") -> Integer | Float:
                     continue
                 if pending:
                     cursor.expected("':' in a constant expression")
-                return _finish(cursor, values)
+                return values[0]
             if name == ":":
                 reduce(0)
                 if pending and pending[-1][0] == "?":
@@ -204,7 +194,7 @@ def constant(cursor: Cursor, what: str = "a constant") -> Integer | Float:
                 if pending:
                     mark = ")" if pending[-1][0] == "(" else ":"
                     cursor.expected(f"'{mark}' in a constant expression")
-                return _finish(cursor, values)
+                return values[0]
             # A right-hand `?:` belongs to the branch being read, everything else binds to the left.
             reduce(_PRECEDENCE[name] + (1 if name == "?" else 0))
             pending.append((name, start))
@@ -230,21 +220,14 @@ def count(cursor: Cursor, what: str) -> int:
     return value
 
 
-def _finish(cursor: Cursor, values: list[_Value]) -> Integer | Float:
-    value = values[0]
-    if isinstance(value, _Undefined):
-        cursor.reject(value.message, value.offset)
-    return value
-
-
-def _apply_unary(cursor: Cursor, name: str, offset: int, value: _Value) -> _Value:
-    if isinstance(value, _Undefined):
-        return value
+def _apply_unary(cursor: Cursor, name: str, offset: int, value: Integer | Float) -> Integer | Float:
     if isinstance(value, Float):
+        if value.width == 32:
+            cursor.reject(_SINGLE, offset, _SINGLE_HINT)
         if name == "+":
             return value
         if name == "-":
-            return Float(value.bits ^ 1 << value.width - 1, value.width)
+            return Float(value.bits ^ 1 << 63, 64)
         cursor.reject(f"'{name}' does not apply to a floating-point constant", offset)
     if name == "+":
         return value
@@ -257,11 +240,9 @@ def _apply_unary(cursor: Cursor, name: str, offset: int, value: _Value) -> _Valu
     return _integer(value.value, name == "u64")
 
 
-def _apply_binary(cursor: Cursor, name: str, offset: int, left: _Value, right: _Value) -> _Value:
-    if isinstance(left, _Undefined):
-        return left
-    if isinstance(right, _Undefined):
-        return right
+def _apply_binary(
+    cursor: Cursor, name: str, offset: int, left: Integer | Float, right: Integer | Float
+) -> Integer | Float:
     if isinstance(left, Float) or isinstance(right, Float):
         return _apply_float(cursor, name, offset, left, right)
     if name in ("&&", "||"):
@@ -279,18 +260,20 @@ def _apply_binary(cursor: Cursor, name: str, offset: int, left: _Value, right: _
     if name in _ARITHMETIC:
         return _integer(_ARITHMETIC[name](a, b), unsigned)
     if b == 0:
-        return _Undefined(offset, "division by zero in a constant expression")
+        cursor.reject("division by zero in a constant expression", offset)
     if name == "%":
         return _integer(a % b, True)
     quotient = abs(a) // abs(b)
     return _integer(quotient if (a < 0) == (b < 0) else -quotient, unsigned)
 
 
-def _apply_float(cursor: Cursor, name: str, offset: int, left: Integer | Float, right: Integer | Float) -> _Value:
+def _apply_float(
+    cursor: Cursor, name: str, offset: int, left: Integer | Float, right: Integer | Float
+) -> Integer | Float:
     if not isinstance(left, Float) or not isinstance(right, Float):
         cursor.reject("a constant expression cannot mix integers and floating-point constants", offset)
     if left.width == 32 or right.width == 32:
-        cursor.reject("a 0f constant cannot stand in a constant expression", offset, "write it as 0d or as a decimal")
+        cursor.reject(_SINGLE, offset, _SINGLE_HINT)
     a, b = _float_value(left), _float_value(right)
     if name in _COMPARE:
         return Integer(int(_COMPARE[name](a, b)))
@@ -302,14 +285,14 @@ def _apply_float(cursor: Cursor, name: str, offset: int, left: Integer | Float, 
         return double(a * b)
     if name == "/":
         if b == 0.0:
-            return _Undefined(offset, "division by zero in a constant expression")
+            cursor.reject("division by zero in a constant expression", offset)
         return double(a / b)
     cursor.reject(f"'{name}' does not apply to floating-point constants", offset)
 
 
-def _select(cursor: Cursor, offset: int, condition: _Value, first: _Value, second: _Value) -> _Value:
-    if isinstance(condition, _Undefined):
-        return condition
+def _select(
+    cursor: Cursor, offset: int, condition: Integer | Float, first: Integer | Float, second: Integer | Float
+) -> Integer | Float:
     if isinstance(condition, Float):
         cursor.reject("the condition of '?:' must be an integer", offset)
     chosen = first if condition.value != 0 else second

@@ -9,7 +9,7 @@ from zluda.ptx.lexer import IDENTIFIER, Cursor, Reject
 from zluda.ptx.operands import offset
 from zluda.ptx.tree import Float, Initialiser, Integer, Linkage, Property, Space, SymbolAddress, Variable
 
-SPACES = {space.value: space for space in Space}
+SPACES = {space.value: space for space in Space if space is not Space.SREG}
 LINKAGES = {linkage.value: linkage for linkage in Linkage if linkage is not Linkage.NONE}
 
 _FUNDAMENTAL = "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f16 f16x2 f32 f64 pred"
@@ -56,9 +56,14 @@ class _Shape:
         self.bank: int | None = None
 
 
-def variables(cursor: Cursor, space: Space, linkage: Linkage = Linkage.NONE) -> list[Variable]:
-    """Read a declaration behind its space, `.reg` in `.reg .b32 %r<3>, x;`, and the semicolon."""
-    shape = _shape(cursor, space, linkage)
+def variables(
+    cursor: Cursor, space: Space, linkage: Linkage = Linkage.NONE, align: int | None = None
+) -> list[Variable]:
+    """Read a declaration behind its space, `.reg` in `.reg .b32 %r<3>, x;`, and the semicolon.
+
+    `align` is that of an `.align` before the space.
+    """
+    shape = _shape(cursor, space, linkage, align)
     found = [_declarator(cursor, shape)]
     while not cursor.accept(";"):
         if not cursor.accept(","):
@@ -79,7 +84,7 @@ def parameters(cursor: Cursor) -> tuple[Variable, ...]:
         if space not in (Space.PARAM, Space.REG):
             cursor.position = start
             cursor.expected("'.param' or '.reg' in a parameter list")
-        found.append(_declarator(cursor, _shape(cursor, space, Linkage.NONE), initialised=False))
+        found.append(_declarator(cursor, _shape(cursor, space, Linkage.NONE, parameter=True), parameter=True))
         if cursor.accept(")"):
             return tuple(found)
         if not cursor.accept(","):
@@ -106,7 +111,7 @@ def attributes(cursor: Cursor) -> tuple[tuple[str, tuple[int, ...]], ...]:
             return tuple(found)
 
 
-def _alignment(cursor: Cursor) -> int:
+def alignment(cursor: Cursor) -> int:
     start = cursor.skip()
     value = constants.integer(cursor, "an alignment in bytes")
     if value < 1 or value & (value - 1) or value >> 31:
@@ -114,37 +119,37 @@ def _alignment(cursor: Cursor) -> int:
     return value
 
 
-def _shape(cursor: Cursor, space: Space, linkage: Linkage) -> _Shape:
+def _shape(
+    cursor: Cursor, space: Space, linkage: Linkage, align: int | None = None, *, parameter: bool = False
+) -> _Shape:
+    """`{.align n} {.attribute(…)} {.v4} .type`, and for parameters `{.ptr …} {.align n}` behind the type."""
     shape = _Shape(space, linkage)
-    if space is Space.CONST and cursor.accept("["):
+    shape.align = align
+    if space is Space.CONST and cursor.text.startswith("[", cursor.position, cursor.end):
+        cursor.position += 1
         shape.bank = constants.count(cursor, "the number of a constant bank")
         cursor.expect("]", "behind the number of a constant bank")
     while True:
         start = cursor.skip()
         word = cursor.dotted()
-        if word is None:
-            break
-        if word == "align":
-            shape.align = _alignment(cursor)
-        elif word in TYPES and shape.type is None:
-            shape.type = word
-        elif word in VECTORS and shape.vector == 1:
-            shape.vector = VECTORS[word]
-        elif word == "ptr" and space is Space.PARAM:
-            shape.pointer = _pointer(cursor)
-        elif word == "attribute":
+        typed = shape.type is not None
+        if word == "align" and shape.align is None and shape.vector == 1 and (parameter or not typed):
+            shape.align = alignment(cursor)
+        elif word == "attribute" and shape.vector == 1 and not typed:
             shape.attributes += attributes(cursor)
-        else:
+        elif word == "ptr" and parameter and typed and shape.pointer is None:
+            shape.pointer = _pointer(cursor)
+        elif word in VECTORS and shape.vector == 1 and not typed:
+            shape.vector = VECTORS[word]
+        elif word in TYPES and not typed:
+            shape.type = word
+        elif word is not None:
             cursor.position = start
-            what = "a type" if shape.type is None else "a name"
-            cursor.expected(
-                f"{what} in a declaration", None if shape.type else "types are .b8 to .b128, .u8 to .u64, …"
-            )
-    if shape.type is None:
-        if space is not Space.TEX:
+            cursor.expected("a name in a declaration" if typed else "a type such as .b32 or .f64 in a declaration")
+        elif typed:
+            return shape
+        else:
             cursor.expected("a type such as .b32 in a declaration")
-        shape.type = "u32"
-    return shape
 
 
 def _pointer(cursor: Cursor) -> tuple[str | None, int | None]:
@@ -157,13 +162,13 @@ def _pointer(cursor: Cursor) -> tuple[str | None, int | None]:
         if word in ("const", "global", "local", "shared") and space is None and align is None:
             space = word
         elif word == "align" and align is None:
-            align = _alignment(cursor)
+            align = alignment(cursor)
         else:
             cursor.position = start
             return space, align
 
 
-def _declarator(cursor: Cursor, shape: _Shape, *, initialised: bool = True) -> Variable:
+def _declarator(cursor: Cursor, shape: _Shape, *, parameter: bool = False) -> Variable:
     start = cursor.skip()
     name = cursor.identifier("a name in a declaration")
     assert shape.type is not None
@@ -196,7 +201,9 @@ def _declarator(cursor: Cursor, shape: _Shape, *, initialised: bool = True) -> V
             dimensions.append(constants.count(cursor, "the size of an array"))
             cursor.expect("]", "behind the size of an array")
         variable.shape = tuple(dimensions)
-    if initialised and cursor.match(_assign) is not None:
+    if not parameter and cursor.match(_assign) is not None:
+        if shape.space not in (Space.GLOBAL, Space.CONST):
+            cursor.reject("only variables in .global and .const take an initial value", cursor.position - 1)
         variable.initialiser = _initialiser(cursor)
     return variable
 
@@ -311,9 +318,8 @@ def _is_byte_mask(value: int) -> bool:
 def _generic_address(cursor: Cursor) -> SymbolAddress:
     cursor.expect("(", "behind generic")
     name = cursor.identifier("a symbol in generic()")
-    distance = offset(cursor)
     cursor.expect(")", "behind a symbol in generic()")
-    return SymbolAddress(name, constants.signed(distance + offset(cursor)), True)
+    return SymbolAddress(name, offset(cursor), True)
 
 
 def _property(cursor: Cursor, name: str) -> Property:

@@ -6,23 +6,23 @@ import re
 
 from zluda.ptx import constants
 from zluda.ptx.lexer import Cursor
-from zluda.ptx.tree import Alias, Pragma
+from zluda.ptx.tree import Alias, Integer, Pragma
 
-FUNCTION_DIRECTIVES = {
-    "maxntid": (1, 3),
-    "reqntid": (1, 3),
-    "minnctapersm": (1, 1),
-    "maxnctapersm": (1, 1),
-    "maxnreg": (1, 1),
-    "noreturn": (0, 0),
-    "reqnctapercluster": (1, 3),
-    "explicitcluster": (0, 0),
-    "maxclusterrank": (1, 1),
-    "blocksareclusters": (0, 0),
-    "abi_preserve": (1, 1),
-    "abi_preserve_control": (1, 1),
+ENTRY_DIRECTIVES = {
+    "maxntid": 3,
+    "reqntid": 3,
+    "minnctapersm": 1,
+    "maxnctapersm": 1,
+    "maxnreg": 1,
+    "reqnctapercluster": 3,
+    "explicitcluster": 0,
+    "maxclusterrank": 1,
+    "blocksareclusters": 0,
 }
-"""Directives between a function's name and its body → how many numbers they take, at least and at most."""
+"""Directives between a kernel's parameters and its body → how many numbers they take at most; one where not none."""
+
+FUNC_DIRECTIVES = {"noreturn": 0, "abi_preserve": 1, "abi_preserve_control": 1}
+"""The same for `.func` and `.callprototype`."""
 
 _version = re.compile(r"(\d{1,4})\.(\d{1,4})(?![\w.])", re.ASCII)
 _target = re.compile(r"\w++", re.ASCII)
@@ -30,15 +30,16 @@ _in_section = re.compile(r'[^{}"/]++|/(?![/*])|"[^"\n]*+"', re.ASCII)
 _section_name = re.compile(r"\.?[\w.$]++", re.ASCII)
 
 
-def function_directive(cursor: Cursor, name: str) -> tuple[str, tuple[int, ...]]:
-    """Read the numbers of a performance-tuning, cluster or ABI directive."""
-    least, most = FUNCTION_DIRECTIVES[name]
+def function_directive(cursor: Cursor, name: str, most: int) -> tuple[str, tuple[int, ...]]:
+    """Read the numbers of a performance-tuning, cluster or ABI directive, `most` at most."""
     numbers: list[int] = []
-    if most:
-        numbers.append(constants.count(cursor, f"a number behind .{name}"))
-        while len(numbers) < most and cursor.accept(","):
-            numbers.append(constants.count(cursor, f"a number behind .{name}"))
-    assert len(numbers) >= least
+    while len(numbers) < most and (not numbers or cursor.accept(",")):
+        start = cursor.skip()
+        number = constants.literal(cursor)
+        if not isinstance(number, Integer):
+            cursor.position = start
+            cursor.expected(f"a number behind .{name}")
+        numbers.append(number.value)
     return name, tuple(numbers)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zluda.ptx import declarations
-from zluda.ptx.directives import FUNCTION_DIRECTIVES, function_directive, pragma
+from zluda.ptx.directives import ENTRY_DIRECTIVES, FUNC_DIRECTIVES, function_directive, pragma
 from zluda.ptx.lexer import Cursor, Reject
 from zluda.ptx.statements import Caches, body
 from zluda.ptx.tree import Function, Linkage, Pragma
@@ -13,29 +13,26 @@ def header(cursor: Cursor, start: int, linkage: Linkage, entry: bool) -> tuple[F
     """Read a header behind `.entry` or `.func`, up to the `{` or `;` that comes next, with its pragmas."""
     directives: list[tuple[str, tuple[int, ...]]] = []
     pragmas: list[Pragma] = []
-
-    def read_directives() -> None:
+    at = cursor.skip()
+    if not entry and cursor.dotted() == "attribute":
+        directives += declarations.attributes(cursor)
+    else:
+        cursor.position = at
+    returns = () if entry or not cursor.accept("(") else declarations.parameters(cursor)
+    name = cursor.identifier("a kernel's name" if entry else "a function's name")
+    known = ENTRY_DIRECTIVES if entry else FUNC_DIRECTIVES
+    try:
+        parameters = declarations.parameters(cursor) if cursor.accept("(") else ()
         while cursor.peek() == ".":
             at = cursor.position
             word = cursor.dotted() or ""
-            if word == "attribute":
-                directives.extend(declarations.attributes(cursor))
-            elif word == "pragma":
+            if word == "pragma":
                 pragmas.append(pragma(cursor, at))
-            elif word in FUNCTION_DIRECTIVES:
-                directives.append(function_directive(cursor, word))
+            elif word in known:
+                directives.append(function_directive(cursor, word, known[word]))
             else:
                 cursor.position = at
-                cursor.expected("a directive such as .maxntid, or the body")
-
-    read_directives()
-    returns = () if entry or not cursor.accept("(") else declarations.parameters(cursor)
-    read_directives()
-    name = cursor.identifier("a kernel's name" if entry else "a function's name")
-    try:
-        read_directives()
-        parameters = declarations.parameters(cursor) if cursor.accept("(") else ()
-        read_directives()
+                cursor.expected(f"the body or a directive such as .{next(iter(known))}")
     except Reject as reject:
         reject.function = name
         raise

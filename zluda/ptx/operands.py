@@ -105,7 +105,7 @@ def _is_name(cursor: Cursor, position: int) -> bool:
 
 def _items(cursor: Cursor, closing: str, depth: int) -> tuple[Operand, ...]:
     items: list[Operand] = []
-    if cursor.accept(closing):
+    if closing == ")" and cursor.accept(closing):
         return ()
     while True:
         items.append(operand(cursor, depth=depth + 1))
@@ -123,7 +123,7 @@ def _named(cursor: Cursor) -> Operand:
     following = cursor.peek()
     if following == "[":
         return _element(cursor, name)
-    if following in ("+", "-"):
+    if following == "+":
         return Offset(name, offset(cursor))
     return Name(name)
 
@@ -142,31 +142,26 @@ def _element(cursor: Cursor, name: str) -> Element:
 
 
 def offset(cursor: Cursor) -> int:
-    """Read `+8`, `-8`, `+-8` or nothing: bytes added to an address, as a signed number."""
-    following = cursor.peek()
-    if following == "+":
-        cursor.position += 1
-    elif following != "-":
+    """Read `+8`, `+-8` or nothing: bytes added to an address, as a signed number."""
+    if not cursor.accept("+"):
         return 0
     return constants.signed(constants.integer(cursor, "a constant offset"))
 
 
 def _address(cursor: Cursor, depth: int) -> Address:
-    base: Name | Component | Element | None = None
+    base: Name | Component | None = None
     distance = 0
     if _is_name(cursor, cursor.position):
         name = cursor.identifier("an address")
         component = cursor.match(_component)
         base = Name(name) if component is None else Component(name, component[1])
-        if component is None and cursor.starts("["):
-            base = _element(cursor, name)
         distance = offset(cursor)
     else:
         distance = constants.signed(constants.integer(cursor, "an address"))
     if cursor.accept("]"):
         return Address(base, distance)
     if not cursor.accept(","):
-        cursor.expected("']' behind an address")
+        cursor.expected("']' behind an address", "a negative offset is written [r+-4]" if cursor.starts("-") else None)
     return Address(base, distance, _items(cursor, "]", depth))
 
 

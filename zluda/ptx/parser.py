@@ -93,9 +93,6 @@ def _module(cursor: Cursor, source: Source) -> Module:
     caches = Caches()
     while first := cursor.peek():
         start = cursor.position
-        if first == ";":
-            cursor.position += 1
-            continue
         if first != ".":
             if not skip_line(cursor):
                 cursor.expected("a directive such as .entry, .func or .global")
@@ -110,8 +107,14 @@ def _module(cursor: Cursor, source: Source) -> Module:
 
 def statement(cursor: Cursor, start: int, linkage: Linkage, word: str | None, module: Module) -> None:
     """Read what stands at module scope and is no function, behind its first directive, into `module`."""
+    align = None
+    if word == "align":
+        align = declarations.alignment(cursor)
+        word = cursor.dotted()
+        if word not in declarations.SPACES:
+            cursor.reject("expected a state space behind .align", start)
     if word in declarations.SPACES:
-        module.variables += declarations.variables(cursor, declarations.SPACES[word], linkage)
+        module.variables += declarations.variables(cursor, declarations.SPACES[word], linkage, align)
     elif linkage is not Linkage.NONE:
         cursor.position = start
         cursor.reject(f"expected .entry, .func or a state space behind .{linkage.value}", start)
@@ -124,15 +127,11 @@ def statement(cursor: Cursor, start: int, linkage: Linkage, word: str | None, mo
         module.pragmas.append(directives.pragma(cursor, start))
     elif word == "alias":
         module.aliases.append(directives.alias(cursor, start))
-    elif word == "version":
-        if directives.version(cursor) != module.version:
-            cursor.reject("a second .version differs from the first", start)
     elif word == "target":
         more = directives.targets(cursor)
         module.targets += tuple(target for target in more if target not in module.targets)
-    elif word == "address_size":
-        if directives.address_size(cursor) != module.address_size:
-            cursor.reject("a second .address_size differs from the first", start)
+    elif word == "version" or word == "address_size":
+        cursor.reject(f".{word} belongs at the start of the module", start)
     else:
         cursor.position = start
         cursor.expected("a directive that may stand outside functions")

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 
 from zluda.ptx import constants, declarations
-from zluda.ptx.directives import FUNCTION_DIRECTIVES, function_directive, pragma
+from zluda.ptx.directives import ENTRY_DIRECTIVES, FUNC_DIRECTIVES, function_directive, pragma
 from zluda.ptx.lexer import BLANK, IDENTIFIER, Cursor, Reject
 from zluda.ptx.operands import GuardCache, OpcodeCache, OperandCache, offset, operands
 from zluda.ptx.tree import (
     Block,
     Instruction,
     Label,
-    Linkage,
     Location,
     Operand,
     Prototype,
@@ -134,8 +133,6 @@ class _Body:
             if not self.blocks:
                 return True
             self.statements = self.blocks.pop()
-        elif first == ";":
-            cursor.position += 1
         elif first == ".":
             self.directive()
         elif first == "@" and not cursor.starts("@@"):
@@ -166,19 +163,21 @@ class _Body:
         cursor = self.cursor
         start = cursor.position
         name = cursor.dotted()
-        linkage = Linkage.NONE
-        if name in declarations.LINKAGES:
-            linkage = declarations.LINKAGES[name]
+        align = None
+        if name == "align":
+            align = declarations.alignment(cursor)
             name = cursor.dotted()
         if name in declarations.SPACES:
-            self.statements += declarations.variables(cursor, declarations.SPACES[name], linkage)
-        elif linkage is not Linkage.NONE:
-            cursor.reject("expected a state space such as .shared behind a linking directive", start)
+            self.statements += declarations.variables(cursor, declarations.SPACES[name], align=align)
+        elif align is not None:
+            cursor.expected("a state space behind .align")
         elif name == "loc":
             self.statements.append(_location(cursor, start))
         elif name == "pragma":
             self.statements.append(pragma(cursor, start))
-        elif name in FUNCTION_DIRECTIVES:
+        elif name in declarations.LINKAGES:
+            cursor.reject(f".{name} belongs outside functions", start)
+        elif name in ENTRY_DIRECTIVES or name in FUNC_DIRECTIVES:
             cursor.reject(f".{name} belongs between the parameters and the body", start)
         else:
             cursor.position = start
@@ -269,10 +268,10 @@ def _prototype(cursor: Cursor, start: int, name: str) -> Prototype:
     while not cursor.accept(";"):
         at = cursor.position
         word = cursor.dotted()
-        if word not in ("noreturn", "abi_preserve", "abi_preserve_control"):
+        if word not in FUNC_DIRECTIVES:
             cursor.position = at
             cursor.expected("';' behind .callprototype")
-        found.append(function_directive(cursor, word))
+        found.append(function_directive(cursor, word, FUNC_DIRECTIVES[word]))
     noreturn = ("noreturn", ()) in found
     kept = tuple(directive for directive in found if directive[0] != "noreturn")
     return Prototype(start, name, returns, parameters, noreturn, kept)

@@ -113,7 +113,10 @@ class Offset:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """`array[index+offset]` outside brackets (section 6.4.2); index is None for a constant subscript."""
+    """`array[index+offset]` outside other brackets (section 6.4.2): the element's address, counted in elements.
+
+    index is None for a constant subscript. In ld and st it stands where an Address stands.
+    """
 
     name: str
     index: Name | None
@@ -127,7 +130,7 @@ class Address:
     `extra` holds what follows a comma inside the brackets (tensor coordinates, im2col offsets).
     """
 
-    base: Name | Component | Element | None
+    base: Name | Component | None
     offset: int = 0
     extra: tuple[Operand, ...] = ()
 
