@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from enum import Enum
+from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from zluda.backend.capabilities import capability_ids
 
 SEAM_VERSION = 0
 """Version of the seam. 0 is free to change; a backend declares the version it was written for."""
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Bytes (uuids) go through JSON as hexadecimal digits.
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_bytes="hex", val_json_bytes="hex")
 
 
 class DeviceKind(Enum):
@@ -34,7 +38,7 @@ class PciAddress(_Model):
 
 
 class TargetInfo(_Model):
-    """What code a device takes: enough for the compiler to choose and parameterise a target, and part of the cache key."""
+    """What code a device takes: what the compiler chooses and parameterises a target by; part of the cache key."""
 
     name: str
     """The compiler target: `spirv64` or `amdgcn`; a third party may register its own."""
@@ -76,9 +80,27 @@ class DeviceInfo(_Model):
     target: TargetInfo
     limits: DeviceLimits
     capabilities: frozenset[str] = frozenset()
-    """Ids from spec/capabilities.toml. `memory.system`: kernels reach any host address, so the core hands out window memory itself."""
+    """Ids from spec/capabilities.toml. `memory.system`: kernels reach any host address, so the core hands out window
+    memory itself."""
     simulated: bool = False
     """A device that executes nothing, or is a test double: never chosen unless asked for."""
+
+    @field_validator("capabilities")
+    @classmethod
+    def _capabilities_are_known(cls, value: frozenset[str]) -> frozenset[str]:
+        if unknown := sorted(value - capability_ids()):
+            raise ValueError(f"unknown capabilities {', '.join(unknown)}: declare them in spec/capabilities.toml first")
+        return value
+
+    @property
+    def road(self) -> str:
+        """`backend:index`, the device's name in messages and reports."""
+        return f"{self.backend}:{self.index}"
+
+    @property
+    def uuid_text(self) -> str:
+        """The uuid as CUDA tools print it: `GPU-` and 8-4-4-4-12 hexadecimal digits."""
+        return f"GPU-{UUID(bytes=self.uuid)}"
 
 
 class Unusable(_Model):
@@ -111,7 +133,7 @@ class ArgumentKind(Enum):
 
 
 class Argument(_Model):
-    """One argument of a kernel as the device's function takes it; `offset` is into the launch's packed argument bytes."""
+    """One argument as the device's function takes it; `offset` is into the launch's packed argument bytes."""
 
     kind: ArgumentKind
     offset: int = 0

@@ -2,7 +2,8 @@
 
 Threads: the core serialises calls on one `Device`, its queues and modules, with the exception of `Marker.query`,
 `Marker.synchronize`, `Marker.elapsed` and `Queue.synchronize`, which may be called from any thread at any time.
-Errors: every method may raise a `BackendError` and nothing else; after one the object is still usable unless it is `DeviceLost`.
+Errors: every method may raise a `BackendError` and nothing else; after one the object is still usable unless it is
+`DeviceLost`.
 Ownership: each object owns its vendor handles; `close()` releases them, in any order, and twice is harmless.
 """
 
@@ -16,7 +17,7 @@ from zluda.backend.info import DeviceInfo, Image, KernelSignature, ProbeReport
 
 
 class BackendError(Exception):
-    """A vendor call failed. `call` names it, `code` is the vendor's result; the message says what happened and what to do."""
+    """A vendor call failed. `call` names it, `code` is the vendor's result; the message says what happened."""
 
     def __init__(self, message: str, *, call: str = "", code: int | None = None) -> None:
         super().__init__(message)
@@ -69,7 +70,7 @@ class Marker(ABC):
     def elapsed(self, later: Marker) -> float:
         """Milliseconds of device time from this marker to `later`; both were recorded with timing and are finished."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - a marker may hold nothing
         """Release what the marker holds."""
 
 
@@ -132,7 +133,7 @@ class Queue(ABC):
     def close(self) -> None: ...
 
     def native(self) -> Any | None:
-        """Reserved: a C function table (launch, copy, fill, record, wait) for a native drain; None where there is none."""
+        """Reserved: a C function table (launch, copy, fill, record, wait) for a native drain; None where none."""
         return None
 
 
@@ -166,11 +167,11 @@ class Device(ABC):
 
     # What a device may have.
 
-    def import_host(self, address: int, size: int) -> None:
+    def import_host(self, address: int, size: int) -> None:  # noqa: ARG002
         """Let the device reach host memory at the same address. A device with `memory.system` needs nothing done."""
         raise NotSupported(f"{self.info.name} cannot import host memory")
 
-    def release_host(self, address: int) -> None:
+    def release_host(self, address: int) -> None:  # noqa: ARG002
         """Undo `import_host`."""
         raise NotSupported(f"{self.info.name} cannot import host memory")
 
@@ -183,7 +184,8 @@ class Backend(ABC):
     version: str
     seam_version: int = 0
     rank: int = 50
-    """Preference among backends for devices of one kind, lower first: ROCm 10, Level Zero 20, third parties 50, OpenCL 90."""
+    """Preference among backends for devices of one kind, lower first: ROCm 10, Level Zero 20, third parties 50,
+    OpenCL 90."""
 
     @abstractmethod
     def probe(self) -> ProbeReport:
@@ -193,13 +195,13 @@ class Backend(ABC):
     def open(self, index: int) -> Device:
         """Open the device that `probe` listed under `index`."""
 
-    def finalize(self, index: int, image: Image, options: Sequence[str] = ()) -> Image | None:
-        """Compile a portable image to the device's native binary; called in a compile worker, never in the driver process.
+    def finalize(self, index: int, image: Image, options: Sequence[str] = ()) -> Image | None:  # noqa: ARG002
+        """Compile a portable image to the device's native binary; called in a compile worker, never in the driver.
 
         None where the vendor hands back no binary. Raises BuildError.
         """
         return None
 
-    def build_identity(self, index: int) -> str:
+    def build_identity(self, index: int) -> str:  # noqa: ARG002
         """Everything a native binary depends on besides its input (device, driver version), for the cache key."""
         return ""
