@@ -1,0 +1,105 @@
+"""LLVM IR text to device code, through llvmlite: SPIR-V modules, and AMDGPU objects and assembly for looking inside.
+
+LLVM aborts the process on what it cannot select: run the lint first, and run all of this in a compile worker.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from zluda.compiler.errors import REPORT, CompileError
+
+SPIRV_TRIPLE = "spirv64-unknown-unknown"
+AMDGCN_TRIPLE = "amdgcn-amd-amdhsa"
+
+SPIRV_EXTENSIONS = (
+    "SPV_EXT_shader_atomic_float_add",
+    "SPV_KHR_bit_instructions",
+)
+"""Extensions LLVM may use. By name: with all of them allowed it makes invalid modules."""
+
+GFX_PROCESSORS = frozenset(
+    f"gfx{number}"
+    for numbers in (
+        (900, 906, 908, "90a", 942, 950),
+        (1010, 1011, 1012, 1030, 1031, 1032, 1033, 1034, 1035, 1036),
+        (1100, 1101, 1102, 1103, 1150, 1151, 1152, 1153, 1200, 1201),
+    )
+    for number in numbers
+)
+"""Processors that code is emitted for. LLVM only warns about a name it does not know, and emits for another one."""
+
+_CODEGEN_LEVEL = 0
+"""The device's compiler optimises; LLVM's optimiser before emission recreates forms the back end cannot take."""
+
+_LOCK = threading.Lock()
+
+
+@cache
+def _initialise() -> None:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    llvm.set_option("", "--spirv-ext=" + ",".join(f"+{name}" for name in SPIRV_EXTENSIONS))
+
+
+def identity() -> str:
+    """Names the emitter: `llvmlite 0.50.0, LLVM 22.1.0`."""
+    return f"llvmlite {llvmlite.__version__}, LLVM {'.'.join(map(str, llvm.llvm_version_info))}"
+
+
+def _parse(ir: str) -> Any:
+    """A verified module. Raises CompileError (internal)."""
+    context = llvm.create_context()
+    try:
+        module = llvm.parse_assembly(ir, context=context)
+        module.verify()
+    except RuntimeError as error:
+        said = str(error).strip()
+        raise CompileError(
+            f"The lowering made IR that LLVM refuses: {said}\n{REPORT}", kind="internal", log=said
+        ) from None
+    return module
+
+
+def _machine(triple: str, processor: str = "") -> Any:
+    """A fresh TargetMachine: one that has emitted a module aborts or crashes at random on the next."""
+    _initialise()
+    return llvm.Target.from_triple(triple).create_target_machine(
+        cpu=processor, opt=_CODEGEN_LEVEL, codemodel="default", reloc="pic" if triple == AMDGCN_TRIPLE else "default"
+    )
+
+
+def _processor(name: str) -> str:
+    """A known gfx name, without the `:sramecc+:xnack-` that HIP appends. Raises CompileError."""
+    bare = name.partition(":")[0]
+    if bare not in GFX_PROCESSORS:
+        known = ", ".join(sorted(GFX_PROCESSORS, key=lambda gfx: (len(gfx), gfx)))
+        raise CompileError(
+            f"{name!r} is no processor that AMDGPU code is emitted for; known are {known}", kind="unsupported"
+        )
+    return bare
+
+
+def spirv(ir: str) -> bytes:
+    """A SPIR-V module, not yet validated. Raises CompileError for IR that LLVM's parser or verifier refuses."""
+    with _LOCK:
+        return bytes(_machine(SPIRV_TRIPLE).emit_object(_parse(ir)))
+
+
+def amdgcn_object(ir: str, processor: str) -> bytes:
+    """A relocatable AMDGPU ELF object, not linked, for a gfx name. Raises CompileError."""
+    name = _processor(processor)
+    with _LOCK:
+        return bytes(_machine(AMDGCN_TRIPLE, name).emit_object(_parse(ir)))
+
+
+def amdgcn_assembly(ir: str, processor: str) -> str:
+    """AMDGPU assembly text for a gfx name. Raises CompileError."""
+    name = _processor(processor)
+    with _LOCK:
+        return str(_machine(AMDGCN_TRIPLE, name).emit_assembly(_parse(ir)))
