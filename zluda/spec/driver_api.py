@@ -1,0 +1,149 @@
+"""The entry points of the CUDA driver API and their C types, read from spec/driver_api/*.toml.
+
+An entry point is one exported symbol:
+
+    [[function]]
+    name = "cuMemAlloc"             # what cuGetProcAddress is asked for
+    symbol = "cuMemAlloc_v2"        # what is exported; the name if absent
+    since = 3020                    # the CUDA version this form came with: 1000 * major + 10 * minor
+    per_thread = "ptsz"             # has a variant (suffix _ptsz or _ptds) whose default stream is the thread's own
+    implicit_stream = true          # the stream is no parameter, but the body is told which is the default
+    answer = "local"                # local: a body in zluda/client/src; call, post: generated, through the ring
+    context = "current"             # what must be there first: none, init (cuInit), current (a current context)
+    parameters = [{ name = "dptr", type = "CUdeviceptr *", direction = "out", optional = true }, …]
+"""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from zluda.spec import spec_path
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Parameter(_Model):
+    """A C parameter. `out` pointers that are not `optional` must not be null."""
+
+    name: str
+    type: str
+    direction: Literal["in", "out", "inout"] = "in"
+    optional: bool = False
+
+    @property
+    def pointed(self) -> str:
+        """The type an out pointer points to."""
+        return self.type.removesuffix("*").rstrip()
+
+    @property
+    def declaration(self) -> str:
+        return f"{self.type}{'' if self.type.endswith('*') else ' '}{self.name}"
+
+
+class Function(_Model):
+    """One exported symbol."""
+
+    name: str
+    symbol: str = ""
+    since: int
+    per_thread: Literal["", "ptsz", "ptds"] = ""
+    implicit_stream: bool = False
+    answer: Literal["local", "call", "post"]
+    context: Literal["none", "init", "current"] = "current"
+    support: Literal["full", "partial", "none"] = "full"
+    note: str = ""
+    """What is missing, where support is not full."""
+    parameters: tuple[Parameter, ...]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults(cls, data: dict[str, object]) -> dict[str, object]:
+        data.setdefault("symbol", data["name"])
+        if data.get("per_thread") == "ptds":
+            data.setdefault("implicit_stream", True)
+        return data
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.support != "full" and not self.note:
+            raise ValueError(f"{self.symbol}: say what is missing in `note`")
+        if self.answer == "post" and any(p.direction != "in" for p in self.parameters):
+            raise ValueError(f"{self.symbol}: a posted command gives nothing back")
+        return self
+
+    @property
+    def inputs(self) -> tuple[Parameter, ...]:
+        return tuple(p for p in self.parameters if p.direction != "out")
+
+    @property
+    def outputs(self) -> tuple[Parameter, ...]:
+        return tuple(p for p in self.parameters if p.direction != "in")
+
+
+class Handle(_Model):
+    """An opaque pointer type; `tag` is the structure's."""
+
+    name: str
+    tag: str
+
+
+class Typedef(_Model):
+    name: str
+    declaration: str
+
+
+class Struct(_Model):
+    name: str
+    fields: tuple[str, ...]
+
+
+class Enum(_Model):
+    name: str
+    values: tuple[tuple[str, int], ...]
+
+
+class Constant(_Model):
+    name: str
+    value: str
+
+
+class DriverApi(_Model):
+    """The whole of spec/driver_api."""
+
+    version: int
+    handle: tuple[Handle, ...]
+    typedef: tuple[Typedef, ...]
+    struct: tuple[Struct, ...]
+    constant: tuple[Constant, ...]
+    enum: tuple[Enum, ...]
+    function: tuple[Function, ...]
+
+    @model_validator(mode="after")
+    def _unique(self) -> Self:
+        symbols = [f.symbol for f in self.function]
+        for symbol in symbols:
+            if symbols.count(symbol) > 1:
+                raise ValueError(f"{symbol} is declared twice")
+        return self
+
+    def values(self, enum: str) -> dict[str, int]:
+        """The values of an enumeration by name."""
+        return dict(next(e for e in self.enum if e.name == enum).values)
+
+
+@cache
+def driver_api() -> DriverApi:
+    """The specification, validated. Raises pydantic's ValidationError, which names the entry and the field."""
+    folder = spec_path("driver_api")
+    merged: dict[str, object] = tomllib.loads((folder / "types.toml").read_text())
+    functions: list[object] = []
+    for path in sorted(folder.glob("*.toml")):
+        if path.name != "types.toml":
+            functions += tomllib.loads(path.read_text())["function"]
+    return DriverApi.model_validate({**merged, "function": functions})
