@@ -1,0 +1,26 @@
+"""The memory window as the core sees it: addresses that driver, client and host-reaching devices share."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Window(Protocol):
+    """One address range, mapped alike in the driver process and in its client."""
+
+    @property
+    def base(self) -> int:
+        """First address of the range."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the range."""
+
+    def allocate(self, size: int, alignment: int = 256) -> int:
+        """`size` bytes (> 0) of the window; their address. Raises MemoryError when there is no room."""
+
+    def free(self, address: int) -> None:
+        """Give back what `allocate` returned."""
+
+    def view(self, address: int, size: int) -> memoryview:
+        """The bytes at an address of the window, writable."""
