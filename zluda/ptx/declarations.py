@@ -37,7 +37,6 @@ _quick_element = re.compile(
 _generic = re.compile(r"generic(?=\s*\()")
 _identifier = re.compile(rf"(?!WARP_SZ(?![\w$])){IDENTIFIER}", re.ASCII)
 _assign = re.compile(r"=(?!=)")
-_angle = re.compile(r"<\s*(\d{1,9})\s*>")
 
 
 class _Shape:
@@ -184,14 +183,15 @@ def _declarator(cursor: Cursor, shape: _Shape, *, parameter: bool = False) -> Va
         pointer=shape.pointer,
         bank=shape.bank,
     )
-    following = cursor.peek()
-    if following == "<":
-        angle = cursor.match(_angle)
-        if angle is None:
-            cursor.position += 1
+    if cursor.accept("<"):
+        at = cursor.skip()
+        number = constants.literal(cursor)
+        if not isinstance(number, Integer) or number.value >> 31:
+            cursor.position = at
             cursor.expected("the number of registers, as in %r<10>")
-        variable.count = int(angle[1])
-        following = cursor.peek()
+        variable.count = number.value
+        cursor.expect(">", "behind the number of registers")
+    following = cursor.peek()
     if following == "[":
         dimensions: list[int | None] = []
         while cursor.accept("["):

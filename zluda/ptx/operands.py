@@ -24,9 +24,6 @@ from zluda.ptx.tree import (
     Vector,
 )
 
-_NESTED = 8
-"""Vectors and addresses hold each other at most this deep in any instruction, with room to spare."""
-
 _name_next = re.compile(rf"{BLANK}(?!WARP_SZ(?![\w$]))(?:{IDENTIFIER})", re.ASCII)
 _component = re.compile(r"\.(\w++)", re.ASCII)
 _bar = re.compile(r"\|(?!\|)")
@@ -48,12 +45,12 @@ _quick = re.compile(
 )
 
 
-def operand(cursor: Cursor, *, group: bool = False, depth: int = 0) -> Operand:
+def operand(cursor: Cursor, *, group: bool = False) -> Operand:
     """Read one operand. With `group`, a parenthesis opens a list, as in call; else a constant expression."""
-    first = _single(cursor, group, depth)
+    first = _single(cursor, group)
     if cursor.match(_bar) is None:
         return first
-    return Pair(first, _single(cursor, False, depth))
+    return Pair(first, _single(cursor, False))
 
 
 def operands(cursor: Cursor, *, group: bool = False) -> tuple[Operand, ...]:
@@ -73,19 +70,21 @@ def register(cursor: Cursor, what: str = "a register") -> Name:
     return Name(cursor.identifier(what))
 
 
-def _single(cursor: Cursor, group: bool, depth: int) -> Operand:
-    if depth > _NESTED:
-        cursor.reject("brackets are nested too deep", cursor.position)
+def _single(cursor: Cursor, group: bool) -> Operand:
     first = cursor.peek()
     if first == "{":
-        cursor.position += 1
-        return Vector(_items(cursor, "}", depth))
+        return _vector(cursor)
     if first == "[":
-        cursor.position += 1
-        return _address(cursor, depth)
+        return _address(cursor)
     if first == "(" and group:
         cursor.position += 1
-        return Group(_items(cursor, ")", depth))
+        return Group(() if cursor.accept(")") else _plain_items(cursor, ")"))
+    return _plain(cursor)
+
+
+def _plain(cursor: Cursor) -> Operand:
+    """An operand that is neither a vector nor an address nor a list."""
+    first = cursor.peek()
     if _is_name(cursor, cursor.position):
         return _named(cursor)
     if first in ("!", "-") and _is_name(cursor, cursor.position + 1):
@@ -103,16 +102,18 @@ def _is_name(cursor: Cursor, position: int) -> bool:
     return _name_next.match(cursor.text, position, cursor.end) is not None
 
 
-def _items(cursor: Cursor, closing: str, depth: int) -> tuple[Operand, ...]:
-    items: list[Operand] = []
-    if closing == ")" and cursor.accept(closing):
-        return ()
-    while True:
-        items.append(operand(cursor, depth=depth + 1))
-        if cursor.accept(closing):
-            return tuple(items)
+def _vector(cursor: Cursor) -> Vector:
+    cursor.expect("{", "before a vector")
+    return Vector(_plain_items(cursor, "}"))
+
+
+def _plain_items(cursor: Cursor, closing: str) -> tuple[Operand, ...]:
+    items = [_plain(cursor)]
+    while not cursor.accept(closing):
         if not cursor.accept(","):
             cursor.expected(f"',' or '{closing}' behind an operand")
+        items.append(_plain(cursor))
+    return tuple(items)
 
 
 def _named(cursor: Cursor) -> Operand:
@@ -148,21 +149,23 @@ def offset(cursor: Cursor) -> int:
     return constants.signed(constants.integer(cursor, "a constant offset"))
 
 
-def _address(cursor: Cursor, depth: int) -> Address:
-    base: Name | Component | None = None
+def _address(cursor: Cursor) -> Address:
+    cursor.expect("[", "before an address")
+    base: Name | None = None
     distance = 0
     if _is_name(cursor, cursor.position):
-        name = cursor.identifier("an address")
-        component = cursor.match(_component)
-        base = Name(name) if component is None else Component(name, component[1])
+        base = register(cursor, "an address")
         distance = offset(cursor)
     else:
         distance = constants.signed(constants.integer(cursor, "an address"))
-    if cursor.accept("]"):
-        return Address(base, distance)
-    if not cursor.accept(","):
-        cursor.expected("']' behind an address", "a negative offset is written [r+-4]" if cursor.starts("-") else None)
-    return Address(base, distance, _items(cursor, "]", depth))
+    extra: list[Operand] = []
+    while not cursor.accept("]"):
+        if not cursor.accept(","):
+            cursor.expected(
+                "']' behind an address", "a negative offset is written [r+-4]" if cursor.starts("-") else None
+            )
+        extra.append(_vector(cursor) if cursor.starts("{") else _plain(cursor))
+    return Address(base, distance, tuple(extra))
 
 
 # --- caches -----------------------------------------------------------------------------------------

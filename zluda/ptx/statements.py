@@ -15,8 +15,10 @@ from zluda.ptx.tree import (
     Location,
     Operand,
     Prototype,
+    Space,
     Statement,
     Targets,
+    Variable,
 )
 
 DEEPEST_BLOCK = 100
@@ -24,24 +26,28 @@ DEEPEST_BLOCK = 100
 
 # One match for the statements that make up compiled code. What does not fit exactly goes through `_Body.careful`,
 # which holds the whole grammar and the error messages.
+_NUMBER = r"(?:0|[1-9]\d{0,8}+)"
 _common = re.compile(
     rf"""{BLANK}(?:
-      (@!?[\w$%]++[ \t]++)?+([a-z]\w*+(?:\.\w++(?:::\w++)*+)*+)(?:\s++|(?=;))([^;:/"@]*+);
-    | ([A-Za-z_$%][\w$]*+):(?!:)
-    | \.loc\s++(\d{{1,9}}+)\s++(\d{{1,9}}+)\s++(\d{{1,9}}+)
-      (?:,\s*+function_name\s++({IDENTIFIER})\s*+,\s*+inlined_at\s++(\d{{1,9}}+)\s++(\d{{1,9}}+)\s++(\d{{1,9}}+))?+
-      (?=\s++[^\s,/+])
+      (@!?{IDENTIFIER}[ \t]++)?+([a-z]\w*+(?:\.\w++(?:::\w++)*+)*+)(?:\s++|(?=;))([^;:/"@]*+);
+    | ({IDENTIFIER}):(?!:|\s*+(?:/|\.[bc]))
+    | ([{{}}])
+    | \.reg\s++\.(pred|[bsu](?:8|16|32|64)|f(?:16|32|64))\s++({IDENTIFIER})(?:<({_NUMBER})>)?+;
+    | \.loc\s++({_NUMBER})\s++({_NUMBER})\s++({_NUMBER})
+      (?:,\s*+function_name\s++({IDENTIFIER})\s*+,\s*+inlined_at\s++({_NUMBER})\s++({_NUMBER})\s++({_NUMBER}))?+
+      (?=\s++(?:[^\s,/+]|//[^\n]*+\n\s*+[^\s,/+]))
     )""",
     re.ASCII | re.VERBOSE,
 )
-_OPERANDS, _LABEL, _LOCATION, _INLINED = 3, 4, 7, 11
+_OPERANDS, _LABEL, _BRACE, _REGISTERS = 3, 4, 5, (7, 8)
 
 # Operands of an instruction where some are in brackets: no bracket inside another one of its kind.
-_split = re.compile(r"(?:[^,{}()\[\]]|\{[^{}]*+\}|\[(?:[^{}\[\]]|\{[^{}]*+\})*+\]|\([^()]*+\))++")
+_split = re.compile(r"(?:[^,{}()\[\]]++|\{[^{}]*+\}|\[(?:[^{}\[\]]++|\{[^{}]*+\})*+\]|\([^()]*+\))++")
 
 _label = re.compile(rf"({IDENTIFIER}){BLANK}:(?!:)", re.ASCII)
 _line_marker = re.compile(r"#(?:[ \t]*(?:line|file)\b|[ \t]*\d)[^\n]*+", re.ASCII)
-_inline_word = re.compile(r"(function_name|inlined_at)(?![\w$])", re.ASCII)
+_function_name = re.compile(r"function_name(?![\w$])", re.ASCII)
+_inlined_at = re.compile(r"inlined_at(?![\w$])", re.ASCII)
 
 
 class Caches:
@@ -100,13 +106,18 @@ class _Body:
                             append(Instruction(match.start(1), opcode_of(opcode), items, guard_of(guard.rstrip())))
                         position = match.end()
                         continue
-                elif kind == _LABEL:
-                    if not _directive_follows(text, match.end(), end):
-                        append(Label(match.start(4), match[4]))
-                        position = match.end()
-                        continue
                 else:
-                    append(_quick_location(match))
+                    if kind == _LABEL:
+                        append(Label(match.start(4), match[4]))
+                    elif kind == _BRACE:
+                        if self.brace(match.start(5)):
+                            cursor.position = match.end()
+                            return self.statements
+                        append = self.statements.append
+                    elif kind in _REGISTERS:
+                        append(_quick_registers(match))
+                    else:
+                        append(_quick_location(match))
                     position = match.end()
                     continue
             cursor.position = position
@@ -120,20 +131,10 @@ class _Body:
         cursor = self.cursor
         first = cursor.peek()
         start = cursor.position
-        if first == "{":
-            if len(self.blocks) == DEEPEST_BLOCK:
-                cursor.reject("blocks are nested too deep", start)
+        if first == "{" or first == "}":
             cursor.position += 1
-            block = Block(start, [])
-            self.statements.append(block)
-            self.blocks.append(self.statements)
-            self.statements = block.statements
-        elif first == "}":
-            cursor.position += 1
-            if not self.blocks:
-                return True
-            self.statements = self.blocks.pop()
-        elif first == ".":
+            return self.brace(start)
+        if first == ".":
             self.directive()
         elif first == "@" and not cursor.starts("@@"):
             self.instruction()
@@ -143,6 +144,21 @@ class _Body:
                 self.instruction()
             else:
                 self.statements.append(self.labelled(start, label[1]))
+        return False
+
+    def brace(self, offset: int) -> bool:
+        """Open or close a block; True at the end of the body."""
+        if self.cursor.text[offset] == "}":
+            if not self.blocks:
+                return True
+            self.statements = self.blocks.pop()
+            return False
+        if len(self.blocks) == DEEPEST_BLOCK:
+            self.cursor.reject("blocks are nested too deep", offset)
+        block = Block(offset, [])
+        self.statements.append(block)
+        self.blocks.append(self.statements)
+        self.statements = block.statements
         return False
 
     def instruction(self) -> None:
@@ -225,32 +241,30 @@ def _pieces(rest: str, opcode: str) -> list[str]:
     return pieces
 
 
-def _directive_follows(text: str, position: int, end: int) -> bool:
-    """Whether the directive behind a label may be one that the label names."""
-    cursor = Cursor(text, position, end)
-    return cursor.peek() == "." and cursor.dotted() in ("callprototype", "branchtargets", "calltargets")
+def _quick_registers(match: re.Match[str]) -> Variable:
+    kind, name, count = match.group(6, 7, 8)
+    return Variable(match.start(7), Space.REG, name, kind, count=None if count is None else int(count))
 
 
 def _quick_location(match: re.Match[str]) -> Location:
-    start = match.start(5) - 1
-    start = match.string.rindex(".loc", match.start(), start)
-    file, line, column, function, at_file, at_line, at_column = match.group(5, 6, 7, 8, 9, 10, 11)
+    file, line, column, function, at_file, at_line, at_column = match.group(9, 10, 11, 12, 13, 14, 15)
     inlined = None if function is None else (int(at_file), int(at_line), int(at_column))
+    start = match.string.rindex(".loc", match.start(), match.start(9))
     return Location(start, int(file), int(line), int(column), function, inlined)
 
 
 def _location(cursor: Cursor, start: int) -> Location:
-    """`.loc file line column {, function_name label {+ n}} {, inlined_at file line column}` (section 11.5.3)."""
+    """`.loc file line column {, function_name label {+ n}, inlined_at file line column}` (section 11.5.3)."""
     location = Location(start, *_place(cursor))
-    while cursor.accept(","):
-        word = cursor.match(_inline_word)
-        if word is None:
-            cursor.expected("function_name or inlined_at")
-        if word[1] == "function_name":
-            location.function = cursor.identifier("a label behind function_name")
-            location.function_offset = offset(cursor)
-        else:
-            location.inlined_at = _place(cursor)
+    if cursor.accept(","):
+        if cursor.match(_function_name) is None:
+            cursor.expected("function_name")
+        location.function = cursor.identifier("a label behind function_name")
+        location.function_offset = offset(cursor)
+        cursor.expect(",", "before inlined_at")
+        if cursor.match(_inlined_at) is None:
+            cursor.expected("inlined_at")
+        location.inlined_at = _place(cursor)
     return location
 
 
