@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import random
 from collections.abc import Callable, Iterable
 
@@ -239,9 +240,9 @@ def carry(file: CaseFile) -> None:
     a = [x for x in edges for _ in edges] + [rng.getrandbits(64) for _ in range(32)]
     b = [y for _ in edges for y in edges] + [rng.getrandbits(64) for _ in range(32)]
     for name, section, first, then, op in (
-        ("add_cc_addc_u32", "9.7.2.2", "add.cc.u32", "addc.cc.u32", lambda x, y: x + y),
-        ("sub_cc_subc_u32", "9.7.2.4", "sub.cc.u32", "subc.cc.u32", lambda x, y: x - y),
-        ("add_cc_addc_s32", "9.7.2.2", "add.cc.s32", "addc.cc.s32", lambda x, y: x + y),
+        ("add_cc_addc_u32", "9.7.2.2", "add.cc.u32", "addc.cc.u32", operator.add),
+        ("sub_cc_subc_u32", "9.7.2.4", "sub.cc.u32", "subc.cc.u32", operator.sub),
+        ("add_cc_addc_s32", "9.7.2.2", "add.cc.s32", "addc.cc.s32", operator.add),
     ):
         end = "addc.u32 %e, 0, 0;" if first.startswith("add") else "subc.u32 %e, 0, 0;"
         kernel = module.elementwise(
@@ -267,8 +268,8 @@ def carry(file: CaseFile) -> None:
     y = [q for _ in edges for q in edges] + [rng.getrandbits(128) for _ in range(20)]
     (x0, x1), (y0, y1) = split(x), split(y)
     for name, section, body, op in (
-        ("add_cc_addc_u64", "9.7.2.2", "add.cc.u64 %d, %a, %c;\naddc.u64 %e, %b, %g;", lambda p, q: p + q),
-        ("sub_cc_subc_u64", "9.7.2.4", "sub.cc.u64 %d, %a, %c;\nsubc.u64 %e, %b, %g;", lambda p, q: p - q),
+        ("add_cc_addc_u64", "9.7.2.2", "add.cc.u64 %d, %a, %c;\naddc.u64 %e, %b, %g;", operator.add),
+        ("sub_cc_subc_u64", "9.7.2.4", "sub.cc.u64 %d, %a, %c;\nsubc.u64 %e, %b, %g;", operator.sub),
     ):
         kernel = module.elementwise(name, [("u64", "u64")] * 4, [("u64", "u64")] * 2, body)
         low, high = split([op(p, q) & mask(128) for p, q in zip(x, y, strict=True)])

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import _build
 
-GENERATORS = ("gen_integer",)
+GENERATORS = ("gen_integer", "gen_bits", "gen_float")
 """Modules of this folder with a function `generate() -> list[CaseFile]`."""
 
 
