@@ -1,0 +1,146 @@
+"""Finding OpenCL drivers (ICDs): the system's, the user's, and those that pip or conda installed."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
+
+from zluda.backend.info import Unusable
+
+SYSTEM_VENDORS = "/etc/OpenCL/vendors"
+INTEL_CPU = "libintelocl.so"
+INTEL_CPU_DISTRIBUTION = "intel-opencl-rt"
+INSTALL = "install your device's OpenCL driver; for an x86-64 CPU: pip install 'zluda-opencl[cpu]'"
+
+
+@dataclass(frozen=True)
+class Driver:
+    """A driver library as an .icd file names it (a path, or a name for the dynamic linker), and who said so."""
+
+    library: str
+    source: str
+
+
+def find_drivers(environment: Mapping[str, str]) -> list[Driver]:
+    """All drivers, each library once.
+
+    In order: what `OCL_ICD_VENDORS` names (as ocl-icd reads it: a directory of .icd files, one .icd file, or a
+    library), else `OPENCL_VENDOR_PATH`, else /etc/OpenCL/vendors; the libraries of `OCL_ICD_FILENAMES`; the .icd files
+    of the Python environment; Intel's CPU runtime from PyPI, whose own .icd file names a path of its build machine.
+    """
+    found = list(_user_or_system(environment))
+    for name in filter(None, environment.get("OCL_ICD_FILENAMES", "").split(":")):
+        found.append(Driver(name, "OCL_ICD_FILENAMES"))
+    # A path that is broken here is a packaging error, not the user's: leave it out.
+    prefix = _directory(Path(sys.prefix) / "etc/OpenCL/vendors")
+    found += [driver for driver in prefix if Path(driver.library).is_file()]
+    if (intel := _intel_cpu_runtime()) is not None:
+        found.append(Driver(str(intel), INTEL_CPU_DISTRIBUTION))
+
+    unique: dict[str, Driver] = {}
+    for driver in found:
+        unique.setdefault(os.path.realpath(driver.library) if "/" in driver.library else driver.library, driver)
+    return list(unique.values())
+
+
+def loadable(drivers: list[Driver]) -> tuple[list[Driver], list[Unusable]]:
+    """Load each driver library: those that load, and the reasons of those that do not (the ICD loader gives none)."""
+    good, bad = [], []
+    for driver in drivers:
+        try:
+            ctypes.CDLL(driver.library)
+        except OSError as error:
+            bad.append(
+                Unusable(
+                    what=f"OpenCL driver {driver.library} (from {driver.source})",
+                    why=f"the library does not load: {error}",
+                    remedy=_load_remedy(driver, str(error)),
+                )
+            )
+        else:
+            good.append(driver)
+    return good, bad
+
+
+@contextmanager
+def offered(drivers: list[Driver]) -> Iterator[None]:
+    """While this lasts, an ICD loader that starts (ocl-icd or Khronos) finds exactly these drivers.
+
+    Both loaders read a vendors directory from OCL_ICD_VENDORS at their first call, and only then; the variables are
+    put back afterwards, so that child processes see what the user set.
+    """
+    names = ("OCL_ICD_VENDORS", "OCL_ICD_FILENAMES")
+    before = {name: os.environ.get(name) for name in names}
+    with tempfile.TemporaryDirectory(prefix="zluda-icd-") as directory:
+        for number, driver in enumerate(drivers):
+            Path(directory, f"{number:02d}.icd").write_text(driver.library + "\n")
+        try:
+            os.environ["OCL_ICD_VENDORS"] = directory
+            os.environ.pop("OCL_ICD_FILENAMES", None)
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
+
+
+def _user_or_system(environment: Mapping[str, str]) -> Iterator[Driver]:
+    system = environment.get("OPENCL_VENDOR_PATH") or SYSTEM_VENDORS
+    vendors = environment.get("OCL_ICD_VENDORS", "")
+    if not vendors:
+        yield from _directory(Path(system))
+    elif Path(vendors).is_dir():
+        yield from _directory(Path(vendors))
+    elif vendors.endswith(".icd"):
+        file = Path(system, vendors) if "/" not in vendors else Path(vendors)
+        yield from _file(file if file.is_file() else Path(vendors))
+    else:
+        yield Driver(vendors, "OCL_ICD_VENDORS")
+
+
+def _directory(directory: Path) -> Iterator[Driver]:
+    if directory.is_dir():
+        for file in sorted(directory.glob("*.icd")):
+            yield from _file(file)
+
+
+def _file(file: Path) -> Iterator[Driver]:
+    try:
+        lines = file.read_text(errors="replace").splitlines()
+    except OSError:
+        # The loader could not read it either; loading it as a library tells the user about the missing file.
+        yield Driver(str(file), str(file))
+        return
+    if lines and lines[0].strip():
+        yield Driver(lines[0].strip(), str(file))
+
+
+def _intel_cpu_runtime() -> Path | None:
+    here = Path(sys.prefix) / "lib" / INTEL_CPU
+    if here.is_file():
+        return here
+    # Elsewhere for `pip install --user` and `--target`; looked up last because it costs tens of milliseconds.
+    try:
+        installed = files(INTEL_CPU_DISTRIBUTION) or []
+    except PackageNotFoundError:
+        return None
+    for entry in installed:
+        if entry.name == INTEL_CPU:
+            path = Path(str(entry.locate())).resolve()
+            return path if path.is_file() else None
+    return None
+
+
+def _load_remedy(driver: Driver, error: str) -> str:
+    if INTEL_CPU in driver.library and driver.library not in error:
+        return "pip install intel-cmplr-lib-rt tbb (the libraries that Intel's CPU runtime needs)"
+    return f"reinstall the driver, or correct {driver.source}"
