@@ -1,0 +1,92 @@
+"""`zluda compile`: the code a device would get for a PTX file, for looking inside."""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from zluda.compiler.kernel import CompileRequest
+
+
+class TargetName(str, Enum):
+    SPIRV = "spirv"
+
+
+class Emit(str, Enum):
+    IMAGE = "image"
+    LLVM = "llvm"
+    ASM = "asm"
+
+
+FEATURES = ("float-atomics", "fp16", "fp64", "int64-atomics", "subgroup-size-32", "subgroups")
+"""A target that has everything: what a given device lacks is said when a program runs on it."""
+
+
+def compile_ptx(
+    file: Annotated[Path, typer.Argument(help="A PTX file; `-` for standard input.", allow_dash=True)],
+    target: Annotated[TargetName, typer.Option(help="What to compile for.")] = TargetName.SPIRV,
+    emit: Annotated[
+        Emit, typer.Option(help="The device image, the LLVM IR it is made from, or its disassembly.")
+    ] = Emit.IMAGE,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to write; standard output without it (text only).")
+    ] = None,
+    entry: Annotated[
+        list[str] | None, typer.Option("--entry", "-e", help="Only this kernel, with what it reaches; may be repeated.")
+    ] = None,
+) -> None:
+    """Compile a PTX file: zluda compile kernel.ptx --target spirv -o kernel.spv.
+
+    Errors name the kernel, line, column and instruction. Exit status 1: the file was refused.
+    """
+    from zluda.backend.info import TargetInfo
+    from zluda.compiler.errors import CompileError
+    from zluda.compiler.kernel import CompileRequest
+
+    if emit is Emit.IMAGE and output is None and sys.stdout.isatty():
+        typer.echo("zluda compile: an image is no text: name a file with -o, or ask for --emit asm", err=True)
+        raise typer.Exit(2)
+    name = "<stdin>" if str(file) == "-" else str(file)
+    try:
+        ptx = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        typer.echo(f"zluda compile: {file}: {error.strerror}", err=True)
+        raise typer.Exit(2) from None
+    request = CompileRequest(
+        ptx=ptx, name=name, entries=tuple(entry or ()), target=TargetInfo(name=f"{target.value}64", features=FEATURES)
+    )
+    try:
+        result = _text(request, emit)
+    except CompileError as error:
+        typer.echo(f"zluda compile: {error}", err=True)
+        if error.log:
+            typer.echo(error.log, err=True)
+        raise typer.Exit(1) from None
+    if output is None:
+        sys.stdout.buffer.write(result)
+    else:
+        output.write_bytes(result)
+
+
+def _text(request: CompileRequest, emit: Emit) -> bytes:
+    if emit is Emit.LLVM:
+        from zluda.compiler.portable import lower_request
+
+        return lower_request(request).ir.encode()
+    from zluda.compiler.service import CompileService
+
+    service = CompileService(None, workers=1)
+    try:
+        image = service.compile(request).image
+    finally:
+        service.close()
+    if emit is Emit.ASM:
+        from zluda.compiler.validate import disassemble
+
+        return disassemble(image.data).encode()
+    return image.data
