@@ -86,15 +86,7 @@ class Usm:
     def __init__(self, platform: int) -> None:
         self.platform = platform
         self.device_allocate = self._get(
-            "clDeviceMemAllocINTEL",
-            c_void_p,
-            c_void_p,
-            c_void_p,
-            c_void_p,
-            c_size_t,
-            c_uint,
-            POINTER(c_int),
-            result=c_void_p,
+            "clDeviceMemAllocINTEL", *(c_void_p,) * 3, c_size_t, c_uint, POINTER(c_int), result=c_void_p
         )
         self.free = self._get("clMemFreeINTEL", c_void_p, c_void_p)
         self.copy = self._get("clEnqueueMemcpyINTEL", c_void_p, c_uint, c_void_p, c_void_p, c_size_t, *_events)
