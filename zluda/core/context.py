@@ -15,6 +15,7 @@ from zluda.core.event import Event
 from zluda.core.memory import PITCH, Allocation, MemoryKind
 from zluda.core.options import JitOptions
 from zluda.core.stream import GREATEST_PRIORITY, LEAST_PRIORITY, Stream, StreamKind
+from zluda.core.transfer import Staging, read, write
 from zluda.core.wait import Point, Wait
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ class Context:
         self._modules: set[Module] = set()
         self._allocations: dict[int, Allocation] = {}
         self._frees: list[Wait] = []
+        self.staging = Staging(self)
+        """Window memory for bytes on their way to the device."""
 
     def __repr__(self) -> str:
         kind = "primary context" if self.primary else "context"
@@ -341,14 +344,10 @@ class Context:
 
     def write(self, address: int, data: bytes | bytearray | memoryview, stream: Stream | None = None) -> None:
         """Copy host bytes (any buffer) to `address`, in the order of `stream`; blocks until the data is there."""
-        from zluda.core.transfer import write
-
         write(stream or self.legacy, address, data)
 
     def read(self, address: int, size: int, stream: Stream | None = None) -> bytearray:
         """`size` bytes from `address` as they are after the work in `stream`; blocks until then."""
-        from zluda.core.transfer import read
-
         data = bytearray(size)
         read(stream or self.legacy, address, data)
         return data
@@ -428,6 +427,7 @@ class Context:
             for allocation in [*self._allocations.values()]:
                 device.driver.memory.remove(allocation)
                 _try(lambda allocation=allocation: device.memory.free(allocation))
+            self.staging.close()
             device.marker_bin.empty()
             self.error = None
             self._clear()

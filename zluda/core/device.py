@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 WARP_SIZE = 32
 DEFAULT_COMPUTE_CAPABILITY = (8, 0)
-"""High enough for PTX of NVRTC's default and of common builds, low enough that libraries do not expect clusters or TMA."""
+"""High enough for PTX of NVRTC's default and of common builds, too low for libraries to expect clusters or TMA."""
 
 
 def compute_capability(text: str | None) -> tuple[int, int]:
@@ -91,7 +91,6 @@ class CudaDevice:
             context.destroy_wait().block()
         with self.lock:
             self.marker_bin.close()
-            self.memory.close()
             if self._device is not None:
                 self._device.close()
                 self._device = None
@@ -99,7 +98,7 @@ class CudaDevice:
     # --- what it says about itself ----------------------------------------------------------------------
 
     def attribute(self, attribute: int | str) -> int:
-        """cuDeviceGetAttribute, by number or CU_DEVICE_ATTRIBUTE_* name; CUDA_ERROR_INVALID_VALUE for an unknown one."""
+        """cuDeviceGetAttribute, by number or CU_DEVICE_ATTRIBUTE_* name. CUDA_ERROR_INVALID_VALUE if unknown."""
         number = numbers().get(attribute, -1) if isinstance(attribute, str) else attribute
         value = self._attributes.get(number)
         if value is None:

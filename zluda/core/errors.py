@@ -41,7 +41,7 @@ def invalid_handle(message: str) -> CudaError:
 
 
 def from_backend(error: BackendError, *, executing: bool = False) -> CudaError:
-    """The CUDA error for a backend's; `executing` for one that came out of device work rather than of the call itself."""
+    """The CUDA error for a backend's; `executing` for one that came out of device work, not of the call itself."""
     message = f"{error.call}: {error}" if error.call else str(error)
     if isinstance(error, OutOfMemory):
         return CudaError("CUDA_ERROR_OUT_OF_MEMORY", message)

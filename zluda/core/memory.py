@@ -129,7 +129,9 @@ class DeviceMemory:
         if device.host_reaching:
             if self._in_use + size > device.total_memory:
                 free = device.total_memory - self._in_use
-                raise CudaError("CUDA_ERROR_OUT_OF_MEMORY", f"{size} bytes asked for, {free} bytes of {device.name} free")
+                raise CudaError(
+                    "CUDA_ERROR_OUT_OF_MEMORY", f"{size} bytes asked for, {free} bytes of {device.name} free"
+                )
             address = self._from_window(size)
         else:
             try:
@@ -169,4 +171,6 @@ class DeviceMemory:
         try:
             return self._window.allocate(size, ALIGNMENT)
         except MemoryError as error:
-            raise CudaError("CUDA_ERROR_OUT_OF_MEMORY", f"no {size} bytes left in the memory window: {error}") from error
+            raise CudaError(
+                "CUDA_ERROR_OUT_OF_MEMORY", f"no {size} bytes left in the memory window: {error}"
+            ) from error

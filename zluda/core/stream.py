@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from zluda.backend.seam import BackendError, Dim3, Kernel, Queue
 from zluda.core import copies
 from zluda.core.errors import CudaError, from_backend, invalid_handle, invalid_value
+from zluda.core.transfer import post
 from zluda.core.wait import Point, Wait
 
 if TYPE_CHECKING:
@@ -287,6 +288,11 @@ class Stream:
         """cuMemcpy2DAsync; see `Copy2D`."""
         self._check()
         copies.copy_2d(self, copy)
+
+    def write(self, destination: int, data: bytes | bytearray | memoryview) -> None:
+        """cuMemcpyHtoDAsync from pageable memory: `data` is taken now and copied in the stream's order."""
+        self._check()
+        post(self, destination, memoryview(data).cast("B"))
 
     def fill(self, destination: int, value: int, width: int, count: int) -> None:
         """cuMemsetD8Async, D16, D32: `count` elements of `width` (1, 2, 4) bytes."""
