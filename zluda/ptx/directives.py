@@ -26,7 +26,6 @@ FUNC_DIRECTIVES = {"noreturn": 0, "abi_preserve": 1, "abi_preserve_control": 1}
 
 _version = re.compile(r"(\d{1,4})\.(\d{1,4})(?![\w.])", re.ASCII)
 _target = re.compile(r"\w++", re.ASCII)
-_in_section = re.compile(r'[^{}"/]++|/(?![/*])|"[^"\n]*+"', re.ASCII)
 _section_name = re.compile(r"\.?[\w.$]++", re.ASCII)
 
 
@@ -103,18 +102,5 @@ def skip_section(cursor: Cursor) -> None:
     """Pass the name and the braces of a debugging section (section 11.5.4)."""
     if cursor.match(_section_name) is None:
         cursor.expected("the name of a section")
-    start = cursor.skip()
     cursor.expect("{", "before a section's data")
-    depth = 1
-    while depth:
-        cursor.skip()
-        if cursor.match(_in_section) is not None:
-            continue
-        if cursor.accept("{"):
-            depth += 1
-        elif cursor.accept("}"):
-            depth -= 1
-        elif cursor.starts('"'):
-            cursor.reject("this string never ends", cursor.position)
-        else:
-            cursor.reject("this section never ends", start)
+    cursor.skip_braces("this section")

@@ -16,6 +16,12 @@ _string = re.compile(r'"([^"\n]*+)"', re.ASCII)
 _found = re.compile(r"@?!?[.\w$%]+|::|\S", re.ASCII)
 
 
+# As much of a pair of braces as a single match may pass; braces without others inside go along.
+_inside = re.compile(
+    r"""(?:[^{}"/]++|//[^\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/|/(?![/*])|"[^"\n]*+"|\{[^{}"/]*+\})*+([{}]?)""", re.ASCII
+)
+
+
 class Reject(Exception):
     """Text that does not fit the grammar; the parser's entry points turn it into a PtxSyntaxError."""
 
@@ -111,3 +117,22 @@ class Cursor:
     def reject(self, message: str, offset: int, hint: str | None = None) -> NoReturn:
         """Reject the text at `offset`."""
         raise Reject(offset, message, hint)
+
+    def skip_braces(self, what: str) -> None:
+        """Pass what stands in braces, behind the opening one, and the closing one; `what` names it in messages."""
+        start = self.position
+        depth = 1
+        while depth:
+            match = _inside.match(self.text, self.position, self.end)
+            brace = match[1] if match is not None else ""
+            if match is not None:
+                self.position = match.end()
+            if brace == "{":
+                depth += 1
+            elif brace == "}":
+                depth -= 1
+            elif self.position == self.end:
+                self.reject(f"{what} never ends: no '}}' belongs to this '{{'", start - 1)
+            else:
+                self.skip()
+                self.reject("this string never ends", self.position)
