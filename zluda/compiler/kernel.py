@@ -12,7 +12,7 @@ class _Model(BaseModel):
 
 
 class Parameter(_Model):
-    """A CUDA kernel parameter: its place in the packed parameter block that cuLaunchKernel's `extra` describes. Bytes."""
+    """A CUDA kernel parameter: its place, in bytes, in the packed parameter block of cuLaunchKernel's `extra`."""
 
     offset: int
     size: int
