@@ -231,6 +231,10 @@ class Context(ABC):
     def slot(self, llvm_type: str, align: int = 0) -> str:
         """An alloca in the function's entry block; its pointer (`ptr`, the local space)."""
 
+    def flag(self, name: str) -> str:
+        """The function's i32 slot of this name (`CC.CF`), the same for all its instructions; its pointer."""
+        self.unsupported(f"{name} is not kept")
+
     # --- the kernel around ---
 
     @property

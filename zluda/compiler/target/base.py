@@ -124,6 +124,10 @@ class Target(ABC):
     def divide(self, c: Context, type: str, a: str, b: str) -> str:
         """The correctly rounded quotient of two `float` or `double` values."""
 
+    @abstractmethod
+    def multiply_high(self, c: Context, sign: bool, a: str, b: str) -> str:
+        """The upper 64 bits of the product of two i64."""
+
     @property
     @abstractmethod
     def float_atomics(self) -> Sequence[str]:

@@ -32,13 +32,11 @@ _MANGLED = {"float": "f", "double": "d"}
 
 
 class SpirvTarget(Target):
-    """`spirv64`: features are `fp16`, `fp64`, `int64-atomics`, `float-atomics`, `subgroups`, `subgroup-size-32`, `kernel-clock`."""
+    """`spirv64`. Of TargetInfo.features it looks at `float-atomics` (add of f32) and `kernel-clock`."""
 
     name = "spirv64"
     triple = "spirv64-unknown-unknown"
-    datalayout = (
-        "e-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-v192:256-v256:256-v512:512-v1024:1024-n8:16:32:64-G1"
-    )
+    datalayout = "e-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-v192:256-v256:256-v512:512-v1024:1024-n8:16:32:64-G1"
     kernel_convention = "spir_kernel"
     function_convention = "spir_func"
 
@@ -186,13 +184,14 @@ class SpirvTarget(Target):
             suffix = {"float": "f32", "double": "f64"}[type]
             return c.intrinsic(f"llvm.{function}.{suffix}", type, *typed)
         if function in _BUILTINS:
-            return c.builtin(
-                f"_Z{len(function)}{function}{_MANGLED[type] * len(arguments)}", type, *typed, pure=True
-            )
+            return c.builtin(f"_Z{len(function)}{function}{_MANGLED[type] * len(arguments)}", type, *typed, pure=True)
         raise KeyError(function)
 
     def divide(self, c: Context, type: str, a: str, b: str) -> str:
         return c.op(f"fdiv {type} {a}, {b}")
+
+    def multiply_high(self, c: Context, sign: bool, a: str, b: str) -> str:
+        return c.builtin(f"_Z6mul_hi{'ll' if sign else 'mm'}", "i64", ("i64", a), ("i64", b), pure=True)
 
     @property
     def float_atomics(self) -> Sequence[str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, cast
 
 from zluda.compiler.lower.context import Context, llvm_type, width
+from zluda.compiler.target.base import Target
 
 FLOATS: Final = frozenset({"f16", "bf16", "f32", "f64"})
 
@@ -21,6 +22,11 @@ PACKED: Final = {
 
 NAN: Final = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF, "f64": 0x7FFFFFFFFFFFFFFF}
 """Bits of the canonical NaN (sections 9.7.3 and 9.7.4)."""
+
+
+def target(c: Context) -> Target:
+    """The whole target, of which the structural half knows a part."""
+    return cast(Target, c.target)
 
 
 def signed(type: str) -> bool:
