@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from zluda.compiler.kernel import CompileRequest
 
 
-class TargetName(str, Enum):
+class TargetName(StrEnum):
     SPIRV = "spirv"
 
 
-class Emit(str, Enum):
+class Emit(StrEnum):
     IMAGE = "image"
     LLVM = "llvm"
     ASM = "asm"
