@@ -6,6 +6,8 @@ LLVM aborts the process on what it cannot select: run the lint first, and run al
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -52,18 +54,27 @@ def identity() -> str:
     return f"llvmlite {llvmlite.__version__}, LLVM {'.'.join(map(str, llvm.llvm_version_info))}"
 
 
-def _parse(ir: str) -> Any:
-    """A verified module. Raises CompileError (internal)."""
+@contextmanager
+def parsed(ir: str) -> Iterator[Any]:
+    """A verified llvmlite module, for as long as the block lasts. Raises CompileError (internal).
+
+    Module and context are closed in that order: the collector, left to itself, may free the context first and crash.
+    """
     context = llvm.create_context()
+    module = None
     try:
-        module = llvm.parse_assembly(ir, context=context)
-        module.verify()
-    except RuntimeError as error:
-        said = str(error).strip()
-        raise CompileError(
-            f"The lowering made IR that LLVM refuses: {said}\n{REPORT}", kind="internal", log=said
-        ) from None
-    return module
+        try:
+            module = llvm.parse_assembly(ir, context=context)
+            module.verify()
+        except RuntimeError as error:
+            said = str(error).strip()
+            message = f"The lowering made IR that LLVM refuses: {said}\n{REPORT}"
+            raise CompileError(message, kind="internal", log=said) from None
+        yield module
+    finally:
+        if module is not None:
+            module.close()
+        context.close()
 
 
 def _machine(triple: str, processor: str = "") -> Any:
@@ -87,19 +98,19 @@ def _processor(name: str) -> str:
 
 def spirv(ir: str) -> bytes:
     """A SPIR-V module, not yet validated. Raises CompileError for IR that LLVM's parser or verifier refuses."""
-    with _LOCK:
-        return bytes(_machine(SPIRV_TRIPLE).emit_object(_parse(ir)))
+    with _LOCK, parsed(ir) as module:
+        return bytes(_machine(SPIRV_TRIPLE).emit_object(module))
 
 
 def amdgcn_object(ir: str, processor: str) -> bytes:
     """A relocatable AMDGPU ELF object, not linked, for a gfx name. Raises CompileError."""
     name = _processor(processor)
-    with _LOCK:
-        return bytes(_machine(AMDGCN_TRIPLE, name).emit_object(_parse(ir)))
+    with _LOCK, parsed(ir) as module:
+        return bytes(_machine(AMDGCN_TRIPLE, name).emit_object(module))
 
 
 def amdgcn_assembly(ir: str, processor: str) -> str:
     """AMDGPU assembly text for a gfx name. Raises CompileError."""
     name = _processor(processor)
-    with _LOCK:
-        return str(_machine(AMDGCN_TRIPLE, name).emit_assembly(_parse(ir)))
+    with _LOCK, parsed(ir) as module:
+        return str(_machine(AMDGCN_TRIPLE, name).emit_assembly(module))
