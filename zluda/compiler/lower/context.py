@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
+from zluda.compiler.target.base import Target
 from zluda.ptx.tree import Instruction, Operand
 
 Handler = Callable[["Context"], None]
@@ -87,57 +88,11 @@ def lowers(*names: str) -> Callable[[Handler], Handler]:
     return register
 
 
-class LoweringTarget(Protocol):
-    """What the structural half asks of a target. Dimensions 0, 1, 2 are x, y, z; values are i32 unless said otherwise."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def triple(self) -> str: ...
-    @property
-    def datalayout(self) -> str: ...
-    @property
-    def kernel_convention(self) -> str:
-        """LLVM calling convention of kernels: `spir_kernel`."""
-
-    @property
-    def function_convention(self) -> str:
-        """LLVM calling convention of device functions and builtins: `spir_func`."""
-
-    def space(self, name: str) -> int:
-        """Address space number of `global`, `const`, `local`, `shared`, `generic`."""
-
-    def has(self, feature: str) -> bool:
-        """Whether the device's TargetInfo.features names this feature."""
-
-    def kernel_metadata(
-        self, *, subgroup_size: int | None, required_block: tuple[int, int, int] | None
-    ) -> Mapping[str, str]:
-        """Metadata attached to a kernel: kind to node text, `{"intel_reqd_sub_group_size": "!{i32 32}"}`."""
-
-    def sync_scope(self, scope: str) -> str:
-        """`syncscope("…") ` (with trailing blank) or nothing for the PTX scopes `cta`, `cluster`, `gpu`, `sys`."""
-
-    def thread_id(self, c: Context, dimension: int) -> str: ...
-    def block_size(self, c: Context, dimension: int) -> str: ...
-    def block_id(self, c: Context, dimension: int) -> str: ...
-    def grid_size(self, c: Context, dimension: int) -> str: ...
-    def linear_id(self, c: Context) -> str:
-        """The thread's linear number in its block, x fastest."""
-
-    def lane_id(self, c: Context) -> str: ...
-    def special(self, c: Context, name: str, component: str | None) -> tuple[str, str] | None:
-        """(LLVM type, value) of any other special register (`%clock64`, `%smid`, …), None when the target has none."""
-
-    def trap(self, c: Context) -> None:
-        """Ends the launch with an error, as `trap` does; control does not come back."""
-
-
 class Context(ABC):
     """One instruction being lowered."""
 
     instruction: Instruction
-    target: LoweringTarget
+    target: Target
 
     @property
     def name(self) -> str:
@@ -289,7 +244,6 @@ __all__ = [
     "TYPES",
     "Context",
     "Handler",
-    "LoweringTarget",
     "llvm_type",
     "lowers",
     "width",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 
 from zluda.compiler.lower.body import Body, reads, writes
@@ -71,7 +72,7 @@ def build(body: Body) -> Flow:
     if cuts[-1] != len(instructions):
         cuts.append(len(instructions))
     # A label at the very end makes an empty last block, which returns.
-    blocks = [BasicBlock(a, b) for a, b in zip(cuts, cuts[1:], strict=False)] or [BasicBlock(0, 0)]
+    blocks = [BasicBlock(a, b) for a, b in itertools.pairwise(cuts)] or [BasicBlock(0, 0)]
     if len(instructions) in body.labels.values() and blocks[-1].first != len(instructions):
         blocks.append(BasicBlock(len(instructions), len(instructions)))
     at = {block.first: number for number, block in enumerate(blocks)}
