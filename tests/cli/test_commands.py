@@ -1,0 +1,120 @@
+"""The commands, run as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def zluda(*arguments: str, check: int | None = 0, stdin: str | None = None, **variables: str) -> tuple[str, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "zluda", *arguments],
+        capture_output=True,
+        text=True,
+        input=stdin,
+        env={**os.environ, **variables},
+        timeout=120,
+    )
+    assert check is None or done.returncode == check, done.stderr
+    return done.stdout, done.stderr
+
+
+def test_devices_as_json_shows_the_device_and_the_stacks_passed_over() -> None:
+    report = json.loads(zluda("devices", "--json")[0])
+    first = report["devices"][0]
+    assert first["ordinal"] == 0 and first["state"] == "chosen"
+    assert {stack["backend"] for stack in report["stacks"]} >= {"opencl", "rocm", "level_zero"}
+    for entry in report["passed_over"]:
+        assert entry["what"] and entry["why"]
+
+
+def test_devices_as_table_names_the_same_device() -> None:
+    name = json.loads(zluda("devices", "--json")[0])["devices"][0]["name"]
+    table = zluda("devices", COLUMNS="250")[0]
+    assert name in table and "chosen, CUDA device 0" in table and "rocm" in table
+
+
+@pytest.mark.skipif(Path("/dev/kfd").exists(), reason="this machine has an AMD GPU")
+def test_rocm_without_rocm_is_an_error_with_its_reason_and_no_other_device() -> None:
+    out, err = zluda("devices", check=1, ZLUDA_BACKEND="rocm")
+    assert "rocm has no usable device" in err and "ROCm" in err and not out
+
+
+def test_unknown_backend_is_named_with_what_is_installed() -> None:
+    _, err = zluda("devices", check=1, ZLUDA_BACKEND="cuda")
+    assert "'cuda'" in err and "opencl" in err
+
+
+def test_env_prints_lines_a_shell_takes() -> None:
+    wanted = json.loads(zluda("env", "--json", LD_LIBRARY_PATH="/somewhere")[0])
+    assert wanted["LD_LIBRARY_PATH"].endswith(":/somewhere")
+    assert (Path(wanted["LD_LIBRARY_PATH"].split(":")[0]) / "libcuda.so.1").is_file()
+    script = zluda("env", LD_LIBRARY_PATH="/somewhere")[0] + "printenv LD_LIBRARY_PATH ZLUDA_PYTHON"
+    shown = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert shown == [wanted["LD_LIBRARY_PATH"], wanted["ZLUDA_PYTHON"]]
+
+
+def test_env_twice_adds_nothing() -> None:
+    once = json.loads(zluda("env", "--json", LD_LIBRARY_PATH="")[0])
+    assert json.loads(zluda("env", "--json", **once)[0]) == once
+
+
+@pytest.mark.parametrize(("command", "status"), [(["false"], 1), (["sh", "-c", "exit 7"], 7), (["true"], 0)])
+def test_run_gives_the_programs_own_status(command: list[str], status: int) -> None:
+    zluda("run", "--", *command, check=status)
+
+
+def test_run_hands_over_arguments_streams_and_environment() -> None:
+    out, _ = zluda("run", "--backend", "opencl", "--", "sh", "-c", 'cat; echo "$0 $ZLUDA_BACKEND"', "-x", stdin="in ")
+    assert out == "in -x opencl\n"
+
+
+def test_run_of_what_is_not_there_or_no_program(tmp_path: Path) -> None:
+    assert "no such program" in zluda("run", "--", "no-such-program", check=127)[1]
+    plain = tmp_path / "plain"
+    plain.write_text("")
+    assert "not executable" in zluda("run", "--", str(plain), check=126)[1]
+
+
+def test_compile_writes_spirv(tmp_path: Path) -> None:
+    output = tmp_path / "scale.spv"
+    zluda("compile", "examples/scale.ptx", "--target", "spirv", "-o", str(output))
+    assert output.read_bytes()[:4] == (0x07230203).to_bytes(4, "little")  # SPIR-V specification, 2.3 "Magic Number"
+
+
+def test_compile_shows_the_steps() -> None:
+    assert re.search(r"define .*@scale\(", zluda("compile", "examples/scale.ptx", "--emit", "llvm")[0])
+    assert re.search(r'OpEntryPoint Kernel %\S+ "scale"', zluda("compile", "examples/scale.ptx", "--emit", "asm")[0])
+
+
+def test_compile_reads_standard_input_and_picks_an_entry() -> None:
+    text = (ROOT / "examples/scale.ptx").read_text()
+    both = text + text[text.index(".visible") :].replace("scale", "other")
+    asm = zluda("compile", "-", "--emit", "asm", "--entry", "other", stdin=both)[0]
+    assert '"other"' in asm and '"scale"' not in asm
+
+
+def test_compile_says_where_the_text_is_wrong() -> None:
+    text = (ROOT / "examples/scale.ptx").read_text().replace("mul.rn.f32 %f3, %f2, %f1;", "mul.rn.f32 %f3 %f2, %f1;")
+    line = 1 + text[: text.index("mul.rn.f32")].count("\n")
+    _, err = zluda("compile", "-", "--emit", "asm", check=1, stdin=text)
+    assert f"<stdin>:{line}:" in err and "mul.rn.f32 %f3 %f2, %f1;" in err and "^" in err
+
+
+def test_compile_names_an_instruction_that_is_not_lowered() -> None:
+    text = (ROOT / "examples/scale.ptx").read_text().replace("mul.rn.f32 %f3, %f2, %f1;", "wgmma.fence.sync.aligned;")
+    line = 1 + text[: text.index("wgmma")].count("\n")
+    _, err = zluda("compile", "-", "--emit", "asm", check=1, stdin=text)
+    assert f"<stdin>:{line}:2" in err and "scale" in err and "wgmma.fence.sync.aligned" in err
+
+
+def test_compile_of_a_missing_file() -> None:
+    assert "No such file" in zluda("compile", "nowhere.ptx", "-o", "/dev/null", check=2)[1]
