@@ -258,11 +258,13 @@ ALLOWED = [
     body(
         """call spir_func void @_Z7barrierj(i32 1)
         call spir_func void @f()
+        call spir_func void @_Z7barrierj(i32 noundef 1) convergent willreturn memory(none)
         %l = call spir_func i32 @_Z22get_sub_group_local_idv()
         %b = call spir_func <4 x i32> @_Z16sub_group_balloti(i32 1) #1""",
         "declare spir_func void @_Z7barrierj(i32) #0\ndeclare spir_func <4 x i32> @_Z16sub_group_balloti(i32)\n"
         "declare spir_func i32 @_Z22get_sub_group_local_idv()\n"
         "define spir_func void @f() #1 {\n  call spir_func void @_Z7barrierj(i32 1)\n  ret void\n}\n"
+        "declare spir_func void @g(ptr dereferenceable(4)) convergent nounwind memory(none)\n"
         "attributes #0 = { convergent nounwind }\nattributes #1 = { nounwind convergent }",
     ),
     body(

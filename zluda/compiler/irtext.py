@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 _DEFINE = re.compile(r'^(?:define|declare)\b[^@]*@("[^"]*"|[\w.$-]+)\s*\(')
 _CALL = re.compile(r'\b(?:call|invoke)\b[^@]*?@("[^"]*"|[\w.$-]+)\s*\(')
+_CALLEE = re.compile(r'@(?:"[^"]*"|[\w.$-]+)\s*\(')
 _ATTRIBUTES = re.compile(r"^attributes (#\d+) = \{(.*)\}")
 _GROUP = re.compile(r"#\d+")
 
@@ -50,7 +51,7 @@ class Text:
 
     def has_attribute(self, text: str, attribute: str) -> bool:
         """Whether a call's or function header's text carries an attribute, by itself or through a group `#n`."""
-        tail = text[text.rfind(")") :]
+        tail = _behind_arguments(text)
         return attribute in tail.split() or any(
             attribute in self.groups.get(group, "").split() for group in _GROUP.findall(tail)
         )
@@ -73,6 +74,20 @@ class Text:
                 if call.callee not in seen and (callee := self.functions.get(call.callee)) and callee.defined:
                     seen.add(call.callee)
                     work.append(call.callee)
+
+
+def _behind_arguments(text: str) -> str:
+    """What follows the argument list of a call or header: its attributes."""
+    match = _CALLEE.search(text)
+    depth = 0
+    for index in range(match.end() - 1 if match else 0, len(text)):
+        if text[index] == "(":
+            depth += 1
+        elif text[index] == ")":
+            depth -= 1
+            if depth == 0:
+                return text[index + 1 :]
+    return text
 
 
 def _uncomment(line: str) -> str:

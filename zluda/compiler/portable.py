@@ -56,7 +56,12 @@ def lower_request(request: CompileRequest) -> Lowered:
 
 
 def _entries(index: ModuleIndex, entries: Sequence[str]) -> Sequence[str]:
-    return entries or tuple(index.entries)
+    for name in entries:
+        if name not in index.entries:
+            known = ", ".join(index.entries[:5]) or "none"
+            more = ", …" if len(index.entries) > 5 else ""
+            raise CompileError(f"{index.source.name} has no kernel {name!r}; it has {known}{more}", kind="ptx")
+    return entries or index.entries
 
 
 def compile_portable(request: CompileRequest) -> CompiledImage:
