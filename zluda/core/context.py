@@ -202,6 +202,10 @@ class Context:
                 still.append(stream)
         self._dying = still
 
+    def _reap_later(self) -> None:
+        with self.device.lock:
+            self._reap()
+
     # --- waiting ----------------------------------------------------------------------------------------
 
     def flush(self) -> None:
@@ -213,7 +217,8 @@ class Context:
     def wait_handle(self) -> Wait:
         """All work in the context, to be waited for."""
         self.check()
-        return Wait(self, self._points())
+        wait = Wait(self, self._points())
+        return wait.then(self._reap_later) if self._dying else wait
 
     def synchronize(self) -> None:
         """cuCtxSynchronize."""

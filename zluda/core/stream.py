@@ -140,6 +140,8 @@ class Stream:
         if self._tail is None and self._queue is not None:
             self.context.device.marker_bin.empty()
             self._tail = Point(self.context, self._queue.record(False))
+            self._unflushed = True
+            self.context.unflushed.add(self)
         return self._tail
 
     def flush(self) -> None:
