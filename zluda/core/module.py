@@ -228,6 +228,8 @@ class Module:
             self._check()
             self.loaded = False
             context.forget_module(self)
+            for function in self._functions.values():
+                function.unload()
         block = self._block
 
         def release() -> None:
