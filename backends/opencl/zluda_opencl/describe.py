@@ -96,7 +96,7 @@ def _refusal(device: Any) -> tuple[str, str] | None:
 def _spirv_remedy(device: Any) -> str:
     if "portable computing language" in device.platform.name.lower():
         return (
-            "PoCL takes SPIR-V from version 5 on, if it was built with it; "
+            "use PoCL 4 or newer, built with the LLVM SPIR-V translator; "
             "for an x86-64 CPU: pip install 'zluda-opencl[cpu]'"
         )
     return "update the driver to one with cl_khr_il_program or OpenCL 2.1 and SPIR-V"
@@ -162,7 +162,7 @@ def _capabilities(device: Any, extensions: frozenset[str], subgroup_sizes: tuple
     size32 = 32 in subgroup_sizes
     has = {
         "memory.system": has_system_svm(device),
-        "memory.usm": has_usm(device) or has_system_svm(device),
+        "memory.usm": True,  # with SVM alone, every launch lists all blocks
         "fp16": "cl_khr_fp16" in extensions,
         "fp64": bool(device.double_fp_config),
         "atomics.int64": _int64_atomics(extensions),

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, files
+from importlib.util import find_spec
 from pathlib import Path
 
 from zluda.backend.info import Unusable
@@ -38,9 +39,13 @@ def find_drivers(environment: Mapping[str, str]) -> list[Driver]:
     found = list(_user_or_system(environment))
     for name in filter(None, environment.get("OCL_ICD_FILENAMES", "").split(":")):
         found.append(Driver(name, "OCL_ICD_FILENAMES"))
-    # A path that is broken here is a packaging error, not the user's: leave it out.
-    prefix = _directory(Path(sys.prefix) / "etc/OpenCL/vendors")
-    found += [driver for driver in prefix if Path(driver.library).is_file()]
+    for directory in _environment_directories():
+        # A library beside its .icd file is named without a path; one that is missing is a packaging error (Intel's
+        # wheel names a path of its build machine) that the user can do nothing about.
+        for driver in _directory(directory):
+            path = directory / driver.library
+            if path.is_file():
+                found.append(Driver(str(path), driver.source))
     if (intel := _intel_cpu_runtime()) is not None:
         found.append(Driver(str(intel), INTEL_CPU_DISTRIBUTION))
 
@@ -122,6 +127,14 @@ def _file(file: Path) -> Iterator[Driver]:
         return
     if lines and lines[0].strip():
         yield Driver(lines[0].strip(), str(file))
+
+
+def _environment_directories() -> Iterator[Path]:
+    """Where conda packages and pip wheels made for pyopencl (PoCL's) put their .icd files."""
+    yield Path(sys.prefix) / "etc/OpenCL/vendors"
+    spec = find_spec("pyopencl")
+    if spec is not None and spec.origin is not None:
+        yield Path(spec.origin).parent / ".libs"
 
 
 def _intel_cpu_runtime() -> Path | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import os
 from collections.abc import Iterator, Mapping
@@ -88,7 +87,9 @@ class RocmBackend(Backend):
 
     def _ask_hip(self) -> ProbeReport:
         try:
-            hip = importlib.import_module("hip.hip")
+            from hip import hip as module
+
+            hip: Any = module
             (code,) = hip.hipInit(0)
             if code == 0:
                 code, count = hip.hipGetDeviceCount()
@@ -101,9 +102,9 @@ class RocmBackend(Backend):
         runtime = _version(hip)
         if not count:
             return self._report([_failed(100)], runtime)
-        names = [_device_name(hip, index) for index in range(count)]
         remedy = "use another backend for now; `zluda devices` lists what is usable"
-        return self._report([Unusable(what=name, why=DETECTS_ONLY, remedy=remedy) for name in names], runtime)
+        devices = [Unusable(what=f"ROCm device {index}", why=DETECTS_ONLY, remedy=remedy) for index in range(count)]
+        return self._report(devices, runtime)
 
 
 def library_files(environment: Mapping[str, str], system: tuple[str, ...]) -> list[Path]:
@@ -136,10 +137,3 @@ def _version(hip: Any) -> str:
         return "ROCm of unknown version"
     # HIP_VERSION: major * 10,000,000 + minor * 100,000 + patch
     return f"HIP {version // 10_000_000}.{version // 100_000 % 100}.{version % 100_000}"
-
-
-def _device_name(hip: Any, index: int) -> str:
-    name = bytearray(256)
-    (code,) = hip.hipDeviceGetName(name, len(name), index)
-    text = bytes(name).split(b"\0")[0].decode(errors="replace")
-    return f"ROCm device {index}" + (f": {text}" if not int(code) and text else "")
