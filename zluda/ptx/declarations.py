@@ -194,12 +194,17 @@ def _declarator(cursor: Cursor, shape: _Shape, *, parameter: bool = False) -> Va
     following = cursor.peek()
     if following == "[":
         dimensions: list[int | None] = []
+        total = 1
         while cursor.accept("["):
             if cursor.accept("]"):
                 dimensions.append(None)
                 continue
-            dimensions.append(constants.count(cursor, "the size of an array"))
+            extent = constants.count(cursor, "the size of an array")
             cursor.expect("]", "behind the size of an array")
+            dimensions.append(extent)
+            total *= max(extent, 1)
+            if total >> 48:
+                cursor.reject("this array is larger than any memory", start)
         variable.shape = tuple(dimensions)
     if not parameter and cursor.match(_assign) is not None:
         if shape.space not in (Space.GLOBAL, Space.CONST):

@@ -56,7 +56,7 @@ def element_size(variable: Variable) -> int:
 
 
 def dimensions(variable: Variable) -> tuple[int, ...]:
-    """The sizes of an array's dimensions; one left open is taken from the initialiser, 0 without one (section 5.4.2)."""
+    """The sizes of an array's dimensions; one left open is that of the initialiser, else 0 (section 5.4.2)."""
     found: list[int] = []
     level = variable.initialiser
     for extent in variable.shape:

@@ -45,7 +45,9 @@ _OPERANDS, _LABEL, _BRACE, _REGISTERS = 3, 4, 5, (7, 8)
 _split = re.compile(r"(?:[^,{}()\[\]]++|\{[^{}]*+\}|\[(?:[^{}\[\]]++|\{[^{}]*+\})*+\]|\([^()]*+\))++")
 
 _label = re.compile(rf"({IDENTIFIER}){BLANK}:(?!:)", re.ASCII)
-_line_marker = re.compile(r"#(?:[ \t]*(?:line|file)\b|[ \t]*\d)[^\n]*+", re.ASCII)
+_line_marker = re.compile(
+    r'#[ \t]*+(?:(?:line|file)[ \t]++)?+\d++(?:[ \t]++"[^"\n]*+")?+[ \t\d\r]*+(?=\n|\Z)', re.ASCII
+)
 _function_name = re.compile(r"function_name(?![\w$])", re.ASCII)
 _inlined_at = re.compile(r"inlined_at(?![\w$])", re.ASCII)
 
@@ -136,9 +138,7 @@ class _Body:
             return self.brace(start)
         if first == ".":
             self.directive()
-        elif first == "@" and not cursor.starts("@@"):
-            self.instruction()
-        elif not skip_line(cursor):
+        elif not skip_line_marker(cursor):
             label = cursor.match(_label)
             if label is None:
                 self.instruction()
@@ -217,18 +217,23 @@ class _Body:
         return Label(start, name)
 
 
-def skip_line(cursor: Cursor) -> bool:
-    """Pass a line of old debugging data (`@@DWARF …`) or a line marker of the C preprocessor."""
+def skip_line_marker(cursor: Cursor) -> bool:
+    """Pass `#line 5 "a.cu"` or `# 5 "a.cu"`, which the C preprocessor leaves; reject its directives."""
     start = cursor.skip()
-    if cursor.starts("@@"):
-        end = cursor.text.find("\n", start, cursor.end)
-        cursor.position = cursor.end if end < 0 else end
-        return True
-    if cursor.starts("#"):
-        if cursor.match(_line_marker) is None:
-            cursor.reject("a preprocessor directive", start, "run the text through the C preprocessor first")
-        return True
-    return False
+    if not cursor.starts("#"):
+        return False
+    if cursor.match(_line_marker) is None:
+        cursor.reject("a preprocessor directive", start, "run the text through the C preprocessor first")
+    return True
+
+
+def skip_line(cursor: Cursor) -> bool:
+    """Pass a line marker, or a line of old debugging data, `@@DWARF …` (section 11.5.1)."""
+    if not cursor.starts("@@DWARF"):
+        return skip_line_marker(cursor)
+    end = cursor.text.find("\n", cursor.position, cursor.end)
+    cursor.position = cursor.end if end < 0 else end
+    return True
 
 
 def _pieces(rest: str, opcode: str) -> list[str]:
@@ -236,7 +241,7 @@ def _pieces(rest: str, opcode: str) -> list[str]:
     if "(" in rest and not (opcode == "call" or opcode.startswith("call.")):
         raise Reject(0, "a constant expression")
     pieces = _split.findall(rest)
-    if sum(map(len, pieces)) + len(pieces) - 1 != len(rest):
+    if ",".join(pieces) != rest:
         raise Reject(0, "brackets that do not match")
     return pieces
 
