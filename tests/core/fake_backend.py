@@ -67,7 +67,7 @@ class FakeWindow:
 
     def view(self, address: int, size: int) -> memoryview:
         offset = address - self.base
-        if not (0 <= offset and offset + size <= self.size):
+        if not (offset >= 0 and offset + size <= self.size):
             raise ValueError(f"{address:#x} is outside the window")
         return memoryview(self.data)[offset : offset + size]
 

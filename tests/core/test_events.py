@@ -81,7 +81,7 @@ def test_stream_waits_for_an_event_of_another(work):
     with work.fake.changed:
         while b._queue.step():
             pass
-    assert ("fill" not in [what for name, what in work.fake.order if name == b._queue.name])
+    assert "fill" not in [what for name, what in work.fake.order if name == b._queue.name]
     work.fake.release()
     b.synchronize()
     fills = [name for name, what in work.fake.order if what == "fill"]

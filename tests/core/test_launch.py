@@ -121,7 +121,11 @@ def test_attributes(bench, load):
     assert function.attribute("CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT") == -1
     function.set_attribute(9, 50)
     assert function.attribute(9) == 50
-    for call in (lambda: function.attribute(99), lambda: function.set_attribute(1, 5), lambda: function.set_attribute(9, 101)):
+    for call in (
+        lambda: function.attribute(99),
+        lambda: function.set_attribute(1, 5),
+        lambda: function.set_attribute(9, 101),
+    ):
         with pytest.raises(CudaError, match="INVALID_VALUE"):
             call()
 
@@ -144,7 +148,13 @@ def test_pack(load):
     function = load(8, 4, 4, 8, 2, 1)
     packed = function.pack([0x1122334455667788, -1, 1.5, 2.5, np.float16(1), True])
     assert packed == struct.pack("<QifdeB", 0x1122334455667788, -1, 1.5, 2.5, 1.0, 1)
-    for bad in ([1], [1, 2**32, 1.0, 1.0, 1, 1], [1, 1, 1.0, 1.0, 1.0, 1], [1, np.int16(1), 1.0, 1.0, 1, 1], [None] * 6):
+    for bad in (
+        [1],
+        [1, 2**32, 1.0, 1.0, 1, 1],
+        [1, 1, 1.0, 1.0, 1.0, 1],
+        [1, np.int16(1), 1.0, 1.0, 1, 1],
+        [None] * 6,
+    ):
         with pytest.raises(CudaError, match="INVALID_VALUE"):
             function.pack(bad)
 

@@ -173,7 +173,12 @@ def test_fill_2d(any_bench):
     expected = np.zeros((8, 16), np.uint8)
     expected[:, 4:10] = np.tile(np.array([0x0B, 0x0A], np.uint8), 3)
     assert context.read(address, 128) == expected.tobytes()
-    for bad in ((address, 15, 0, 2, 3, 2), (address, 4, 0, 2, 3, 2), (address, 16, 0, 4, 4, 9), (address + 1, 16, 0, 2, 1, 2)):
+    for bad in (
+        (address, 15, 0, 2, 3, 2),
+        (address, 4, 0, 2, 3, 2),
+        (address, 16, 0, 4, 4, 9),
+        (address + 1, 16, 0, 2, 1, 2),
+    ):
         with pytest.raises(CudaError, match="INVALID_VALUE"):
             context.legacy.fill_2d(*bad)
 
@@ -219,9 +224,7 @@ def test_packed_copy_2d_is_one_command(any_bench):
 def test_copy_2d_errors(bench, wrong):
     a, b = bench.context.allocate(1000), bench.context.allocate(1000)
     with pytest.raises(CudaError, match="INVALID_VALUE"):
-        bench.context.legacy.copy_2d(
-            Copy2D(**{"width": 10, "height": 5, "source": a, "destination": b, **wrong})
-        )
+        bench.context.legacy.copy_2d(Copy2D(**{"width": 10, "height": 5, "source": a, "destination": b, **wrong}))
 
 
 def test_another_contexts_memory_is_freed_by_its_owner(bench):

@@ -55,7 +55,9 @@ def test_ptx_from_any_buffer():
 
 
 def test_fatbin_with_ptx():
-    contents = read_image(fatbin(entry(1, PTX.encode() + b"\0\0\0", name=b"k.cu\0"), entry(1, b".version 8.0\n", sm=90)))
+    contents = read_image(
+        fatbin(entry(1, PTX.encode() + b"\0\0\0", name=b"k.cu\0"), entry(1, b".version 8.0\n", sm=90))
+    )
     assert contents.ptx == (Ptx(PTX, 75, False, "k.cu"), Ptx(".version 8.0\n", 90))
     assert contents.unusable == ()
 

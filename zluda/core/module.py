@@ -172,7 +172,6 @@ class Module:
             backend=device.info.backend,
             device_index=device.info.index,
             build_identity=device.build_identity,
-            options=() if self.options.optimisation == 4 else (f"-O{self.options.optimisation}",),
         )
         try:
             compiled = device.driver.compiler.compile(request)
