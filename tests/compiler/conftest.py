@@ -41,8 +41,7 @@ def fake_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         f"'zluda.compiler.portable', {str(FAKES / 'portable.py')!r}); module = importlib.util.module_from_spec(spec); "
         "sys.modules['zluda.compiler.portable'] = module; spec.loader.exec_module(module); "
     )
-    before, after = supervisor._PROGRAM.split("from zluda.compiler.worker", 1)
-    monkeypatch.setattr(supervisor, "_PROGRAM", before + plant + "from zluda.compiler.worker" + after)
+    monkeypatch.setattr(supervisor, "_SETUP", plant)
 
 
 @pytest.fixture

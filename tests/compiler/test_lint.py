@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from zluda.compiler import lint
-from zluda.compiler.emit import parsed
+from zluda.compiler.emitter import parsed
 from zluda.compiler.errors import CompileError
 
 HEAD = 'target triple = "spirv64-unknown-unknown"\n'

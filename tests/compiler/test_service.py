@@ -261,7 +261,7 @@ HOST = """
     import json, os, sys, threading, time
     sys.path[:] = json.loads(sys.argv[1])
     from zluda.compiler import supervisor
-    supervisor._PROGRAM = sys.argv[2]
+    supervisor._SETUP = sys.argv[2]
     from zluda.backend.info import TargetInfo
     from zluda.compiler.kernel import CompileRequest
     from zluda.compiler.service import CompileService
@@ -276,7 +276,7 @@ def host(program: str) -> subprocess.Popen[str]:
     from zluda.compiler import supervisor
 
     text = textwrap.dedent(HOST) + textwrap.dedent(program)
-    arguments = [sys.executable, "-c", text, __import__("json").dumps(sys.path), supervisor._PROGRAM]
+    arguments = [sys.executable, "-c", text, __import__("json").dumps(sys.path), supervisor._SETUP]
     return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, start_new_session=True)
 
 

@@ -1,30 +1,17 @@
-"""LLVM IR text to device code, through llvmlite: SPIR-V modules, and AMDGPU objects and assembly for looking inside.
+"""LLVM IR text to device code: SPIR-V modules, and AMDGPU objects and assembly for looking inside.
 
-LLVM aborts the process on what it cannot select: run the lint first, and run all of this in a compile worker.
+LLVM runs in a process of its own, `zluda.compiler.emitter`, which starts with the first module and stays for the next.
+Run the lint first: this only tells that LLVM gave up, the lint tells why.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cache
-from typing import Any
-
-import llvmlite
-import llvmlite.binding as llvm
 
 from zluda.compiler.errors import REPORT, CompileError
-
-SPIRV_TRIPLE = "spirv64-unknown-unknown"
-AMDGCN_TRIPLE = "amdgcn-amd-amdhsa"
-
-SPIRV_EXTENSIONS = (
-    "SPV_EXT_shader_atomic_float_add",
-    "SPV_KHR_bit_instructions",
-)
-"""Extensions LLVM may use. By name: with all of them allowed it makes invalid modules."""
+from zluda.compiler.process import Process, how_it_ended, with_fatal_line
 
 GFX_PROCESSORS = frozenset(
     f"gfx{number}"
@@ -37,53 +24,79 @@ GFX_PROCESSORS = frozenset(
 )
 """Processors that code is emitted for. LLVM only warns about a name it does not know, and emits for another one."""
 
-_CODEGEN_LEVEL = 0
-"""The device's compiler optimises; LLVM's optimiser before emission recreates forms the back end cannot take."""
 
-_LOCK = threading.Lock()
+class _Emitter:
+    """This process's emitter, if it has one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: Process | None = None
+
+    def start(self) -> None:
+        with self._lock:
+            self._running()
+
+    def _running(self) -> Process:
+        if self._process is None or not self._process.alive:
+            self.drop()
+            self._process = Process("LLVM emitter", "zluda.compiler.emitter", new_session=False)
+        return self._process
+
+    def drop(self) -> None:
+        if self._process is not None:
+            self._process.close()
+            self._process = None
+
+    def emit(self, form: str, ir: str, processor: str) -> bytes:
+        with self._lock:
+            process = self._running()
+            process.wait_until_ready()
+            process.send("emission", {"form": form, "processor": processor}, ir.encode())
+            answer, code = process.receive("emission")
+            said = process.said()
+        match answer["type"]:
+            case "done":
+                return code
+            case "error":
+                raise CompileError.from_wire(answer["error"])
+        message = with_fatal_line(f"LLVM {how_it_ended(answer['status'])} when it emitted the module", said)
+        raise CompileError(f"{message}\n{REPORT}", kind="died", log=said)
 
 
-@cache
-def _initialise() -> None:
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    llvm.set_option("", "--spirv-ext=" + ",".join(f"+{name}" for name in SPIRV_EXTENSIONS))
+_emitter = _Emitter()
 
 
-def identity() -> str:
-    """Names the emitter: `llvmlite 0.50.0, LLVM 22.1.0`."""
-    return f"llvmlite {llvmlite.__version__}, LLVM {'.'.join(map(str, llvm.llvm_version_info))}"
+def _after_fork() -> None:
+    """The emitter belongs to the parent: a child starts its own."""
+    global _emitter
+    _emitter = _Emitter()
 
 
-@contextmanager
-def parsed(ir: str) -> Iterator[Any]:
-    """A verified llvmlite module, for as long as the block lasts. Raises CompileError (internal).
+os.register_at_fork(after_in_child=_after_fork)
+atexit.register(lambda: _emitter.drop())
 
-    Module and context are closed in that order: the collector, left to itself, may free the context first and crash.
+
+def start() -> None:
+    """Starts the emitter without waiting for it, if it is not there yet. Raises CompileError (died)."""
+    _emitter.start()
+
+
+def spirv(ir: str) -> bytes:
+    """A SPIR-V module, not yet validated.
+
+    Raises CompileError: `internal` for IR that LLVM's parser or verifier refuses, `died` for what it cannot select.
     """
-    context = llvm.create_context()
-    module = None
-    try:
-        try:
-            module = llvm.parse_assembly(ir, context=context)
-            module.verify()
-        except RuntimeError as error:
-            said = str(error).strip()
-            message = f"The lowering made IR that LLVM refuses: {said}\n{REPORT}"
-            raise CompileError(message, kind="internal", log=said) from None
-        yield module
-    finally:
-        if module is not None:
-            module.close()
-        context.close()
+    return _emitter.emit("spirv", ir, "")
 
 
-def _machine(triple: str, processor: str = "") -> Any:
-    """A fresh TargetMachine: one that has emitted a module aborts or crashes at random on the next."""
-    _initialise()
-    return llvm.Target.from_triple(triple).create_target_machine(
-        cpu=processor, opt=_CODEGEN_LEVEL, codemodel="default", reloc="pic" if triple == AMDGCN_TRIPLE else "default"
-    )
+def amdgcn_object(ir: str, processor: str) -> bytes:
+    """A relocatable AMDGPU ELF object, not linked, for a gfx name. Raises CompileError."""
+    return _emitter.emit("amdgcn-object", ir, _processor(processor))
+
+
+def amdgcn_assembly(ir: str, processor: str) -> str:
+    """AMDGPU assembly text for a gfx name. Raises CompileError."""
+    return _emitter.emit("amdgcn-assembly", ir, _processor(processor)).decode()
 
 
 def _processor(name: str) -> str:
@@ -95,51 +108,3 @@ def _processor(name: str) -> str:
             f"{name!r} is no processor that AMDGPU code is emitted for; known are {known}", kind="unsupported"
         )
     return bare
-
-
-def spirv(ir: str) -> bytes:
-    """A SPIR-V module, not yet validated. Raises CompileError for IR that LLVM's parser or verifier refuses."""
-    with _LOCK, parsed(ir) as module:
-        machine = _machine(SPIRV_TRIPLE)
-        return _in_child(lambda: bytes(machine.emit_object(module)))
-
-
-def _in_child(work: Callable[[], bytes]) -> bytes:
-    """The result of a function run in a forked child.
-
-    LLVM's SPIR-V back end keeps the ids of basic blocks by address from one module to the next, so the second module
-    of a process gets ids twice as soon as memory is used again: of 60 emissions of six kernels, 55 were invalid.
-    """
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            os.close(reading)
-            with os.fdopen(writing, "wb") as pipe:
-                pipe.write(work())
-            status = 0
-        finally:
-            os._exit(status)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        data = pipe.read()
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if status:
-        how = f"was ended by signal {-status}" if status < 0 else "failed"
-        raise CompileError(f"LLVM {how} while it emitted SPIR-V\n{REPORT}", kind="died")
-    return data
-
-
-def amdgcn_object(ir: str, processor: str) -> bytes:
-    """A relocatable AMDGPU ELF object, not linked, for a gfx name. Raises CompileError."""
-    name = _processor(processor)
-    with _LOCK, parsed(ir) as module:
-        return bytes(_machine(AMDGCN_TRIPLE, name).emit_object(module))
-
-
-def amdgcn_assembly(ir: str, processor: str) -> str:
-    """AMDGPU assembly text for a gfx name. Raises CompileError."""
-    name = _processor(processor)
-    with _LOCK, parsed(ir) as module:
-        return str(_machine(AMDGCN_TRIPLE, name).emit_assembly(module))

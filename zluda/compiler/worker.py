@@ -16,9 +16,10 @@ import traceback
 from typing import Any
 
 from zluda.backend.seam import BackendError, BuildError
+from zluda.compiler.channel import Channel
 from zluda.compiler.errors import REPORT, CompileError
 from zluda.compiler.kernel import CompiledImage
-from zluda.compiler.wire import Channel, pack, request_from_wire, unpack
+from zluda.compiler.wire import pack, request_from_wire, unpack
 
 _PR_SET_PDEATHSIG = 1
 
@@ -39,6 +40,10 @@ class _Records(logging.Handler):
 
 
 def _portable(channel: Channel, header: dict[str, Any], blob: bytes) -> CompiledImage:
+    from zluda.compiler import emit
+
+    # It comes up while the lowering is imported.
+    emit.start()
     from zluda.compiler.portable import compile_portable
 
     image = compile_portable(request_from_wire(header["request"], blob))
