@@ -49,9 +49,11 @@ def find_drivers(environment: Mapping[str, str]) -> list[Driver]:
     if (intel := _intel_cpu_runtime()) is not None:
         found.append(Driver(str(intel), INTEL_CPU_DISTRIBUTION))
 
+    # Links are followed: Intel's runtime looks for its parts beside the path that it was loaded by.
     unique: dict[str, Driver] = {}
     for driver in found:
-        unique.setdefault(os.path.realpath(driver.library) if "/" in driver.library else driver.library, driver)
+        library = os.path.realpath(driver.library) if "/" in driver.library else driver.library
+        unique.setdefault(library, Driver(library, driver.source))
     return list(unique.values())
 
 
