@@ -62,6 +62,7 @@ class FunctionLowering(Addressing, Context):
         self.places: dict[str, str] = {}
         """Pointers to variables in local memory: .local, and .param aggregates."""
         self.specials: dict[tuple[str, str | None], tuple[str, str]] = {}
+        self.flags: dict[str, str] = {}
         self.block_number = 0
         self.guarded = False
         self.instruction = Instruction(routine.function.offset, special.NO_OPCODE, ())
@@ -361,6 +362,12 @@ class FunctionLowering(Addressing, Context):
 
     def slot(self, llvm_type: str, align: int = 0) -> str:
         return self.w.alloca(llvm_type, align, self.target.space("local"))
+
+    def flag(self, name: str) -> str:
+        found = self.flags.get(name)
+        if found is None:
+            found = self.flags[name] = self.slot("i32")
+        return found
 
     # --- Context: the kernel around ---
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import Final, cast
+from typing import Final
 
 from zluda.compiler.lower.context import Context, llvm_type, width
 from zluda.compiler.target.base import Target
@@ -26,7 +26,7 @@ NAN: Final = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF, "f64": 0x7FFFFFF
 
 def target(c: Context) -> Target:
     """The whole target, of which the structural half knows a part."""
-    return cast(Target, c.target)
+    return c.target
 
 
 def signed(type: str) -> bool:

@@ -1,4 +1,4 @@
-"""atom and red (sections 9.7.13.13 and following): scalars of 16, 32 and 64 bits in global, shared and generic memory."""
+"""atom and red (section 9.7.13): scalars of 16, 32 and 64 bits in global, shared and generic memory."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def mode(c: Context) -> str:
 
 
 def two_sum(c: Context, a: str, b: str) -> tuple[str, str]:
-    """Sum of two doubles and what rounding took from it, exactly (Knuth); the sum stays far below the largest double."""
+    """Sum of two doubles and what rounding took from it, exactly (Knuth); the sum must not come near overflow."""
     total = c.op(f"fadd double {a}, {b}")
     b_seen = c.op(f"fsub double {total}, {a}")
     a_seen = c.op(f"fsub double {total}, {b_seen}")
