@@ -211,6 +211,16 @@ def integer(cursor: Cursor, what: str = "an integer") -> int:
     return value.value
 
 
+def number(cursor: Cursor, what: str) -> int:
+    """Read a plain integer where the grammar has no expression."""
+    start = cursor.skip()
+    value = literal(cursor)
+    if not isinstance(value, Integer):
+        cursor.position = start
+        cursor.expected(what)
+    return value.value
+
+
 def count(cursor: Cursor, what: str) -> int:
     """Read an integer that is a count, a size or an index: not negative and below 2^63."""
     start = cursor.skip()

@@ -185,11 +185,9 @@ def _declarator(cursor: Cursor, shape: _Shape, *, parameter: bool = False) -> Va
     )
     if cursor.accept("<"):
         at = cursor.skip()
-        number = constants.literal(cursor)
-        if not isinstance(number, Integer) or number.value >> 31:
-            cursor.position = at
-            cursor.expected("the number of registers, as in %r<10>")
-        variable.count = number.value
+        variable.count = constants.number(cursor, "the number of registers, as in %r<10>")
+        if variable.count >> 31:
+            cursor.reject("more registers than any machine has", at)
         cursor.expect(">", "behind the number of registers")
     following = cursor.peek()
     if following == "[":

@@ -6,7 +6,7 @@ import re
 
 from zluda.ptx import constants
 from zluda.ptx.lexer import Cursor
-from zluda.ptx.tree import Alias, Integer, Pragma
+from zluda.ptx.tree import Alias, Pragma
 
 ENTRY_DIRECTIVES = {
     "maxntid": 3,
@@ -33,12 +33,7 @@ def function_directive(cursor: Cursor, name: str, most: int) -> tuple[str, tuple
     """Read the numbers of a performance-tuning, cluster or ABI directive, `most` at most."""
     numbers: list[int] = []
     while len(numbers) < most and (not numbers or cursor.accept(",")):
-        start = cursor.skip()
-        number = constants.literal(cursor)
-        if not isinstance(number, Integer):
-            cursor.position = start
-            cursor.expected(f"a number behind .{name}")
-        numbers.append(number.value)
+        numbers.append(constants.number(cursor, f"a number behind .{name}"))
     return name, tuple(numbers)
 
 
@@ -83,7 +78,7 @@ def targets(cursor: Cursor) -> tuple[str, ...]:
 def address_size(cursor: Cursor) -> int:
     """The number behind `.address_size`."""
     start = cursor.skip()
-    size = constants.integer(cursor, "32 or 64")
+    size = constants.number(cursor, "32 or 64")
     if size not in (32, 64):
         cursor.reject(f"an address size is 32 or 64, not {size}", start)
     return size
@@ -91,10 +86,10 @@ def address_size(cursor: Cursor) -> int:
 
 def file(cursor: Cursor) -> tuple[int, str]:
     """The index and name behind `.file`; time stamp and size are passed over."""
-    index = constants.count(cursor, "the index of a file")
+    index = constants.number(cursor, "the index of a file")
     name = cursor.string("the name of a file")
     while cursor.accept(","):
-        constants.count(cursor, "the time stamp or size of a file")
+        constants.number(cursor, "the time stamp or size of a file")
     return index, name
 
 

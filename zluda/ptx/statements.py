@@ -274,7 +274,7 @@ def _location(cursor: Cursor, start: int) -> Location:
 
 
 def _place(cursor: Cursor) -> tuple[int, int, int]:
-    file, line, column = (constants.count(cursor, f"the {what} of .loc") for what in ("file", "line", "column"))
+    file, line, column = (constants.number(cursor, f"the {what} of .loc") for what in ("file", "line", "column"))
     return file, line, column
 
 
