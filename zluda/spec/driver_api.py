@@ -35,6 +35,8 @@ class Parameter(_Model):
     type: str
     direction: Literal["in", "out", "inout"] = "in"
     optional: bool = False
+    values: tuple[int, ...] = ()
+    """All that is allowed, where the client can tell; anything else is CUDA_ERROR_INVALID_VALUE."""
 
     @property
     def pointed(self) -> str:

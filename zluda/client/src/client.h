@@ -1,0 +1,234 @@
+/* What the client's files share. Nothing here is visible outside of the library. */
+#ifndef ZL_CLIENT_H
+#define ZL_CLIENT_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#define __CUDA_API_VERSION_INTERNAL /* every symbol by its own name */
+#include "cuda.h"
+#include "zl_protocol.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#define ZL_EXPORT __attribute__((visibility("default")))
+#define ZL_COLD __attribute__((cold, noinline))
+#define ZL_LIKELY(x) __builtin_expect(!!(x), 1)
+
+/* --- contexts, streams, events, modules: what the client itself must know of them ------------------------------- */
+
+enum zl_kind { ZL_CONTEXT = 1, ZL_STREAM, ZL_EVENT, ZL_MODULE, ZL_FUNCTION, ZL_LIBRARY, ZL_KERNEL };
+
+enum { ZL_LIMITS = 11 };
+
+typedef struct zl_context {
+    uint64_t handle;
+    CUdevice device;
+    unsigned flags;
+    unsigned api_version;
+    uint32_t slot;                       /* of its sticky error in the control block */
+    bool primary;
+    _Atomic bool active;                 /* a primary context is not until it is retained */
+    unsigned retained;
+    _Atomic uint64_t posted;             /* work ever posted, in any of its streams */
+    _Atomic uint64_t settled;            /* value of `posted` up to which all of it is known to have finished */
+    _Atomic bool non_blocking;           /* it has, or had, non-blocking streams */
+    CUfunc_cache cache_config;
+    size_t limits[ZL_LIMITS];
+    uint64_t id;
+} zl_context;
+
+typedef struct zl_stream {
+    zl_context *context;
+    unsigned flags;
+    int priority;
+    uint64_t id;
+} zl_stream;
+
+typedef struct zl_event {
+    zl_context *context;
+    unsigned flags;
+} zl_event;
+
+typedef struct zl_module {
+    zl_context *context;
+    struct zl_function_entry *functions; /* those asked for, so that a name gives the same handle again */
+} zl_module;
+
+typedef struct zl_parameter {
+    uint32_t offset, size;
+} zl_parameter;
+
+typedef struct zl_function_entry {
+    struct zl_function_entry *next;
+    uint64_t handle;
+    zl_context *context;
+    CUmodule module;
+    char *name;
+    struct zl_function info;
+    zl_parameter *parameters;
+} zl_function_entry;
+
+/* handles.c: tables from handles to objects. A handle that is not valid, or no longer, gives NULL. */
+uint64_t zl_handle_new(enum zl_kind kind, void *object);
+void *zl_handle_get(enum zl_kind kind, uint64_t handle);
+void *zl_handle_remove(enum zl_kind kind, uint64_t handle);
+/* Calls `visit` for each live handle of a kind; what it returns true for is removed. */
+void zl_handle_each(enum zl_kind kind, bool (*visit)(uint64_t handle, void *object, void *argument), void *argument);
+
+/* --- state ------------------------------------------------------------------------------------------------------ */
+
+/* connect.c */
+extern struct zl_state {
+    uint8_t *shared;
+    struct zl_control *control;
+    struct zl_device *devices;
+    uint32_t device_count;
+    uint64_t window_base, window_size;
+    int socket, driver, note;            /* descriptors: hand-shake socket, pidfd of the driver process, its death note */
+    bool initialised;                    /* cuInit has succeeded in this process or in the one it was forked from */
+    _Atomic int dead;                    /* the CUresult that everything returns since the driver process ended */
+} zl_state;
+/* In a page that fork() wipes: 1 in the process that called cuInit, 0 in its children. */
+extern struct zl_life { uint32_t alive; } *zl_life;
+
+CUresult zl_initialise(void);
+/* Whether the driver process has ended; then `zl_state.dead` is set and the reason is logged once. */
+bool zl_driver_ended(void);
+/* What a call returns when the driver process is gone. */
+CUresult zl_gone(void) ZL_COLD;
+
+/* spawn.c: starts the driver process with one end of a socket as descriptor 3. Returns 0 or an errno; `message` says more. */
+int zl_spawn_driver(int socket, char *message, size_t size);
+
+/* log.c: one line on standard error. */
+void zl_log(const char *format, ...) __attribute__((format(printf, 1, 2))) ZL_COLD;
+CUresult zl_not_supported(const char *symbol, const char *note) ZL_COLD;
+
+/* --- entering --------------------------------------------------------------------------------------------------- */
+
+/* thread.c */
+typedef struct zl_thread {
+    uint64_t *stack;                     /* handles of contexts, the current one last */
+    uint32_t depth, capacity;
+    uint64_t number;                     /* tells its per-thread streams from others' */
+    bool has_streams;
+} zl_thread;
+
+zl_thread *zl_thread_self(void);
+/* Ready for calls at all: initialised, not forked, driver alive. */
+CUresult zl_enter(void);
+/* And with a usable current context. */
+CUresult zl_enter_context(zl_context **context);
+/* The current context whatever its state, or NULL. */
+zl_context *zl_current(void);
+CUresult zl_context_check(zl_context *context);
+
+/* --- the ring (ring.c) ------------------------------------------------------------------------------------------ */
+
+/* Locks the ring and gives room for a command of `bytes`, header filled in; NULL if the driver process is gone. Every
+   zl_begin is followed at once by zl_post or zl_call, which unlock. */
+void *zl_begin(enum zl_opcode opcode, zl_context *context, size_t bytes, bool call);
+/* Posts; counts as work of `context`, unless that is NULL. */
+void zl_post(struct zl_header *header, zl_context *context);
+
+typedef struct zl_tail {
+    void *data;                          /* malloc'ed by zl_call when there is a tail; the caller frees it */
+    size_t size;
+} zl_tail;
+
+/* Posts and waits for the answer: the fixed part into `reply`, what follows into `tail`. */
+CUresult zl_call(struct zl_header *header, void *reply, size_t reply_size, zl_tail *tail);
+
+/* Brings `size` bytes to the driver: `inlined` if they go behind the command, else in a block of the window. */
+typedef struct zl_payload {
+    const void *data;
+    size_t size;
+    uint64_t address;                    /* of the block, or 0 */
+} zl_payload;
+CUresult zl_payload_prepare(zl_payload *payload, const void *data, size_t size);
+static inline size_t zl_payload_inline(const zl_payload *payload)
+{
+    return payload->address ? 0 : payload->size;
+}
+void zl_payload_release(zl_payload *payload);
+
+/* --- memory (window.c, ranges.c) -------------------------------------------------------------------------------- */
+
+bool zl_window_reserve(uint64_t base, uint64_t size);
+void zl_window_release(uint64_t base, uint64_t size);
+uint64_t zl_window_find(uint64_t *size); /* reserves a place; 0 if there is none */
+bool zl_window_map(int memory, uint64_t base, uint64_t size);
+static inline bool zl_in_window(uint64_t address)
+{
+    return address - zl_state.window_base < zl_state.window_size;
+}
+
+enum zl_range_kind { ZL_RANGE_DEVICE = 1, ZL_RANGE_HOST, ZL_RANGE_GLOBAL };
+typedef struct zl_range {
+    uint64_t base, size;
+    enum zl_range_kind kind;
+    unsigned flags;
+    uint64_t context;                    /* handle */
+    uint64_t id;
+    uint64_t module;                     /* of a global */
+} zl_range;
+void zl_range_add(zl_range range);
+bool zl_range_find(uint64_t address, zl_range *range);
+/* Takes out the range that starts at `base`, if it is of that kind. */
+bool zl_range_remove(uint64_t base, enum zl_range_kind kind, zl_range *range);
+void zl_range_remove_context(uint64_t context);
+void zl_range_remove_module(uint64_t module);
+/* Whether `size` bytes from `address` lie in one range. */
+bool zl_range_holds(uint64_t address, uint64_t size);
+
+/* --- streams (stream.c) ----------------------------------------------------------------------------------------- */
+
+/* The wire's name of a stream; `context` becomes the stream's own (a default stream is the given context's). */
+CUresult zl_use_stream(CUstream stream, zl_context **context, uint64_t *wire);
+/* The event's handle; `context` becomes the event's if it is NULL. */
+CUresult zl_use_event(CUevent event, zl_context **context, uint64_t *wire);
+/* Waits until a synchronous copy may touch memory in this stream's order. */
+CUresult zl_turn(zl_context *context, CUstream stream);
+void zl_context_forget(zl_context *context); /* handles of everything in a context that is gone */
+
+/* --- modules and functions (module.c, function.c) --------------------------------------------------------------- */
+
+CUresult zl_module_function(zl_context *context, CUmodule module, const char *name, zl_function_entry **function);
+CUresult zl_module_image_size(const void *image, const void **start, size_t *size);
+/* Compiles and describes a function that is only known by name so far. */
+CUresult zl_function_load(zl_function_entry *entry);
+CUresult zl_module_names(CUmodule module, uint32_t *count, zl_tail *names);
+void zl_module_forget_context(zl_context *context);
+/* A CUfunction, or a CUkernel taken for one: its function in `context`. */
+CUresult zl_function_use(zl_context *context, CUfunction function, zl_function_entry **entry);
+CUresult zl_function_attribute(zl_function_entry *entry, CUfunction_attribute attribute, int *value);
+CUresult zl_function_set(zl_function_entry *entry, CUfunction_attribute attribute, int value);
+CUresult zl_kernel_function(zl_context *context, CUkernel kernel, zl_function_entry **entry);
+
+typedef struct zl_jit {
+    unsigned optimisation;
+    char *info, *error;
+    size_t info_size, error_size;
+    void **info_filled, **error_filled, **wall_time;
+} zl_jit;
+CUresult zl_jit_parse(unsigned count, CUjit_option *options, void **values, zl_jit *jit);
+CUresult zl_module_load(zl_context *context, const void *image, const zl_jit *jit, CUmodule *module);
+CUresult zl_file_read(const char *name, void **data, size_t *size);
+
+/* --- devices ---------------------------------------------------------------------------------------------------- */
+
+static inline bool zl_device_valid(CUdevice device)
+{
+    return device >= 0 && (uint32_t)device < zl_state.device_count;
+}
+static inline int zl_device_attribute(CUdevice device, CUdevice_attribute attribute)
+{
+    return zl_state.devices[device].attributes[attribute];
+}
+zl_context *zl_primary(CUdevice device); /* while it is active, else NULL */
+
+#include "zl_bodies.h"
+
+#endif

@@ -1,0 +1,241 @@
+/* cuInit: shared memory, the window, the driver process and the hand-shake with it; and noticing its end. */
+#include "client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+
+struct zl_state zl_state = {.socket = -1, .driver = -1, .note = -1};
+struct zl_life *zl_life;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void close_descriptor(int *descriptor)
+{
+    if (*descriptor >= 0)
+        close(*descriptor);
+    *descriptor = -1;
+}
+
+/* The window and the shared segment stay mapped in a child, so that pinned data can be read there. */
+static void after_fork(void)
+{
+    close_descriptor(&zl_state.socket);
+    close_descriptor(&zl_state.driver);
+    close_descriptor(&zl_state.note);
+}
+
+static int memory_file(const char *name, uint64_t size)
+{
+    int descriptor = memfd_create(name, MFD_CLOEXEC);
+    if (descriptor >= 0 && size && ftruncate(descriptor, (off_t)size) < 0)
+        close_descriptor(&descriptor);
+    return descriptor;
+}
+
+static bool send_hello(int socket, const int descriptors[4])
+{
+    struct zl_hello hello = {.magic = ZL_MAGIC, .protocol = ZL_PROTOCOL_IDENTITY, .window_base = zl_state.window_base,
+                             .window_size = zl_state.window_size, .host = (uint32_t)getpid()};
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(4 * sizeof(int))];
+    } control = {0};
+    struct iovec data = {&hello, sizeof hello};
+    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control.space};
+    struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+    ssize_t sent;
+
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(4 * sizeof(int));
+    memcpy(CMSG_DATA(rights), descriptors, 4 * sizeof(int));
+    do
+        sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    return sent == (ssize_t)sizeof hello;
+}
+
+/* The driver's answer; with ANSWER_READY comes its pidfd. */
+static bool receive_answer(int socket, struct zl_answer *answer, int *pidfd)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec data = {answer, sizeof *answer};
+    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control.space};
+    struct cmsghdr *rights;
+    ssize_t got;
+
+    do
+        got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    while (got < 0 && errno == EINTR);
+    if (got != (ssize_t)sizeof *answer)
+        return false;
+    for (rights = CMSG_FIRSTHDR(&message); rights; rights = CMSG_NXTHDR(&message, rights))
+        if (rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS)
+            memcpy(pidfd, CMSG_DATA(rights), sizeof *pidfd);
+    return true;
+}
+
+/* Agrees with the driver on a place for the window, and waits until it is ready. */
+static CUresult shake_hands(const int descriptors[4])
+{
+    struct zl_answer answer;
+
+    for (int round = 0; round < 64; round++) {
+        if (!send_hello(zl_state.socket, descriptors) || !receive_answer(zl_state.socket, &answer, &zl_state.driver)) {
+            zl_log("the driver process ended before it was ready");
+            return CUDA_ERROR_SYSTEM_NOT_READY;
+        }
+        answer.message[sizeof answer.message - 1] = 0;
+        if (answer.kind == ZL_ANSWER_READY && zl_state.driver >= 0)
+            return CUDA_SUCCESS;
+        if (answer.kind == ZL_ANSWER_FAILED) {
+            zl_log("%s", answer.message);
+            return (CUresult)answer.result;
+        }
+        /* ANSWER_MOVE: what it proposes, or whatever else is free here. */
+        zl_window_release(zl_state.window_base, zl_state.window_size);
+        if (zl_window_reserve(answer.window_base, answer.window_size)) {
+            zl_state.window_base = answer.window_base;
+            zl_state.window_size = answer.window_size;
+        } else {
+            zl_state.window_base = zl_window_find(&zl_state.window_size);
+            if (!zl_state.window_base)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+    }
+    zl_log("host and driver process found no common place for the memory window");
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult connect_driver(void)
+{
+    int pair[2], window = -1, shared = -1, host = -1;
+    char message[1024] = "";
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+
+    zl_state.window_base = zl_window_find(&zl_state.window_size);
+    if (!zl_state.window_base) {
+        zl_log("no free address range of 1 GiB for the memory window; is RLIMIT_AS (ulimit -v) set low?");
+        return result;
+    }
+    window = memory_file("zluda-window", zl_state.window_size);
+    shared = memory_file("zluda-ring", ZL_SHARED_BYTES);
+    zl_state.note = memory_file("zluda-note", 0);
+    host = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    if (window < 0 || shared < 0 || zl_state.note < 0 || host < 0) {
+        zl_log("cannot create shared memory or a pidfd (Linux 5.3 or newer is needed): %s", strerror(errno));
+        goto failed;
+    }
+    zl_state.shared = mmap(NULL, ZL_SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, shared, 0);
+    if (zl_state.shared == MAP_FAILED)
+        goto failed;
+    zl_state.control = (struct zl_control *)zl_state.shared;
+    zl_state.devices = (struct zl_device *)(zl_state.shared + ZL_DEVICES_OFFSET);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+        zl_log("socketpair: %s", strerror(errno));
+        goto failed;
+    }
+    zl_state.socket = pair[0];
+    result = CUDA_ERROR_SYSTEM_NOT_READY;
+    if (zl_spawn_driver(pair[1], message, sizeof message)) {
+        zl_log("%s", message);
+        close(pair[1]);
+        goto failed;
+    }
+    close(pair[1]);
+    result = shake_hands((int[]){window, shared, host, zl_state.note});
+    if (result == CUDA_SUCCESS && !zl_window_map(window, zl_state.window_base, zl_state.window_size)) {
+        zl_log("cannot map the memory window: %s", strerror(errno));
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (result == CUDA_SUCCESS) {
+        zl_state.device_count = zl_state.control->device_count;
+        close(window);
+        close(shared);
+        close(host);
+        return CUDA_SUCCESS;
+    }
+failed:
+    close_descriptor(&window);
+    close_descriptor(&shared);
+    close_descriptor(&host);
+    close_descriptor(&zl_state.socket);
+    close_descriptor(&zl_state.driver);
+    close_descriptor(&zl_state.note);
+    if (zl_state.shared && zl_state.shared != MAP_FAILED)
+        munmap(zl_state.shared, ZL_SHARED_BYTES);
+    zl_state.shared = NULL;
+    zl_state.control = NULL;
+    if (zl_state.window_base)
+        zl_window_release(zl_state.window_base, zl_state.window_size);
+    return result;
+}
+
+static bool make_life(void)
+{
+    long page = sysconf(_SC_PAGESIZE);
+    void *at = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED || madvise(at, (size_t)page, MADV_WIPEONFORK) < 0)
+        return false;
+    zl_life = at;
+    return pthread_atfork(NULL, NULL, after_fork) == 0;
+}
+
+CUresult zl_initialise(void)
+{
+    CUresult result;
+
+    pthread_mutex_lock(&lock);
+    if (zl_state.initialised) {
+        /* A child of a process that has called cuInit cannot use the API, and cannot start over. */
+        result = zl_life->alive ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+    } else if (!zl_life && !make_life()) {
+        zl_log("cannot set up fork detection: %s", strerror(errno));
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    } else {
+        result = connect_driver();
+        if (result == CUDA_SUCCESS) {
+            zl_state.initialised = true;
+            zl_life->alive = 1;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+CUresult zl_cuInit(unsigned int Flags)
+{
+    return Flags ? CUDA_ERROR_INVALID_VALUE : zl_initialise();
+}
+
+CUresult zl_cuDriverGetVersion(int *driverVersion)
+{
+    *driverVersion = CUDA_VERSION;
+    return CUDA_SUCCESS;
+}
+
+CUresult zl_gone(void)
+{
+    int dead = atomic_load(&zl_state.dead);
+    if (!dead && zl_driver_ended())
+        dead = atomic_load(&zl_state.dead);
+    return dead ? (CUresult)dead : CUDA_ERROR_LAUNCH_FAILED;
+}

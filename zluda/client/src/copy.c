@@ -1,0 +1,363 @@
+/* Copies and fills. Device memory lies in the window, so a copy to or from it is this process's memcpy once the stream's
+   order allows it; only copies inside the window are the driver's work. */
+#include "client.h"
+
+#include <string.h>
+
+enum { TRAVELS_ALONG = 65536 };          /* bytes of an asynchronous copy from ordinary memory that go with the command */
+
+static uint64_t address_of(const void *pointer)
+{
+    return (uint64_t)(uintptr_t)pointer;
+}
+
+/* Whether the bytes are all in one allocation (`true`), or all outside of the window (`false`). */
+static CUresult place(uint64_t address, size_t size, bool *device)
+{
+    *device = zl_in_window(address);
+    if (*device)
+        return zl_range_holds(address, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return address && !zl_in_window(address + size - 1) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult post_copy(zl_context *context, CUstream stream, uint64_t destination, uint64_t source, size_t size)
+{
+    struct zl_cmd_copy *command;
+    uint64_t wire;
+    CUresult result = zl_use_stream(stream, &context, &wire);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    command = zl_begin(ZL_OP_copy, context, sizeof *command, false);
+    if (!command)
+        return zl_gone();
+    command->stream = wire;
+    command->destination = destination;
+    command->source = source;
+    command->size = size;
+    zl_post(&command->header, context);
+    return CUDA_SUCCESS;
+}
+
+static CUresult post_write(zl_context *context, CUstream stream, uint64_t destination, const void *data, size_t size)
+{
+    struct zl_cmd_write *command;
+    uint64_t wire;
+    CUresult result = zl_use_stream(stream, &context, &wire);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    command = zl_begin(ZL_OP_write, context, ZL_TAIL_write + size, false);
+    if (!command)
+        return zl_gone();
+    command->stream = wire;
+    command->destination = destination;
+    command->size = size;
+    memcpy((uint8_t *)command + ZL_TAIL_write, data, size);
+    zl_post(&command->header, context);
+    return CUDA_SUCCESS;
+}
+
+/* Pinned memory counts as the host's in a synchronous copy: its bytes are there when the call returns. */
+static bool pinned(uint64_t address)
+{
+    zl_range range;
+    return zl_range_find(address, &range) && range.kind == ZL_RANGE_HOST;
+}
+
+static CUresult copy(zl_context *context, uint64_t destination, uint64_t source, size_t size, CUstream stream, bool async)
+{
+    bool to_device, from_device;
+    CUresult result;
+
+    if (!size)
+        return CUDA_SUCCESS;
+    if ((result = place(destination, size, &to_device)) != CUDA_SUCCESS ||
+        (result = place(source, size, &from_device)) != CUDA_SUCCESS)
+        return result;
+    if (to_device && from_device) {
+        bool host = pinned(destination) || pinned(source);
+        if (async || !host)
+            return post_copy(context, stream, destination, source, size);
+    } else if (async && to_device && size <= TRAVELS_ALONG) {
+        return post_write(context, stream, destination, (const void *)(uintptr_t)source, size);
+    }
+    result = zl_turn(context, stream);
+    if (result == CUDA_SUCCESS)
+        memmove((void *)(uintptr_t)destination, (const void *)(uintptr_t)source, size);
+    return result;
+}
+
+CUresult zl_cuMemcpy(zl_context *context, CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream default_stream)
+{
+    return copy(context, dst, src, ByteCount, default_stream, false);
+}
+
+CUresult zl_cuMemcpyAsync(zl_context *context, CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
+{
+    return copy(context, dst, src, ByteCount, hStream, true);
+}
+
+static bool device_side(uint64_t address, size_t size)
+{
+    return !size || zl_in_window(address);
+}
+
+CUresult zl_cuMemcpyHtoD_v2(zl_context *context, CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
+                            CUstream default_stream)
+{
+    if (!device_side(dstDevice, ByteCount))
+        return CUDA_ERROR_INVALID_VALUE;
+    return copy(context, dstDevice, address_of(srcHost), ByteCount, default_stream, false);
+}
+
+CUresult zl_cuMemcpyDtoH_v2(zl_context *context, void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream default_stream)
+{
+    if (!device_side(srcDevice, ByteCount))
+        return CUDA_ERROR_INVALID_VALUE;
+    return copy(context, address_of(dstHost), srcDevice, ByteCount, default_stream, false);
+}
+
+CUresult zl_cuMemcpyDtoD_v2(zl_context *context, CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
+                            CUstream default_stream)
+{
+    return zl_cuMemcpyDtoDAsync_v2(context, dstDevice, srcDevice, ByteCount, default_stream);
+}
+
+CUresult zl_cuMemcpyHtoDAsync_v2(zl_context *context, CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
+                                 CUstream hStream)
+{
+    if (!device_side(dstDevice, ByteCount))
+        return CUDA_ERROR_INVALID_VALUE;
+    return copy(context, dstDevice, address_of(srcHost), ByteCount, hStream, true);
+}
+
+CUresult zl_cuMemcpyDtoHAsync_v2(zl_context *context, void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
+{
+    if (!device_side(srcDevice, ByteCount))
+        return CUDA_ERROR_INVALID_VALUE;
+    return copy(context, address_of(dstHost), srcDevice, ByteCount, hStream, true);
+}
+
+CUresult zl_cuMemcpyDtoDAsync_v2(zl_context *context, CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
+                                 CUstream hStream)
+{
+    if (!device_side(dstDevice, ByteCount) || !device_side(srcDevice, ByteCount))
+        return CUDA_ERROR_INVALID_VALUE;
+    return copy(context, dstDevice, srcDevice, ByteCount, hStream, true);
+}
+
+/* --- two dimensions --- */
+
+struct side {
+    uint64_t start;
+    size_t pitch;
+    bool device;
+};
+
+static CUresult find_side(struct side *side, CUmemorytype type, const void *host, CUdeviceptr device, size_t x, size_t y,
+                          size_t pitch, size_t width, size_t height, size_t largest)
+{
+    uint64_t base;
+    size_t offset, extent;
+
+    switch (type) {
+    case CU_MEMORYTYPE_HOST:
+        base = address_of(host);
+        break;
+    case CU_MEMORYTYPE_DEVICE:
+        base = device;
+        if (!zl_in_window(base))
+            return CUDA_ERROR_INVALID_VALUE;
+        break;
+    case CU_MEMORYTYPE_UNIFIED:
+        base = device;
+        break;
+    case CU_MEMORYTYPE_ARRAY:
+        return zl_not_supported("cuMemcpy2D", "CUDA arrays");
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (x > SIZE_MAX - width)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!pitch)
+        pitch = x + width;
+    if (pitch < x + width || pitch > largest)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (__builtin_mul_overflow(y, pitch, &offset) || __builtin_add_overflow(offset, x, &offset) ||
+        __builtin_mul_overflow(height - 1, pitch, &extent) || __builtin_add_overflow(extent, width, &extent))
+        return CUDA_ERROR_INVALID_VALUE;
+    side->start = base + offset;
+    side->pitch = pitch;
+    return place(side->start, extent, &side->device);
+}
+
+static CUresult copy_2d(zl_context *context, const CUDA_MEMCPY2D *pCopy, CUstream stream, bool async)
+{
+    CUDA_MEMCPY2D c;
+    struct side to, from;
+    struct zl_cmd_copy_2d *command;
+    size_t largest = (size_t)zl_device_attribute(context->device, CU_DEVICE_ATTRIBUTE_MAX_PITCH);
+    uint64_t wire;
+    CUresult result;
+
+    if (!pCopy)
+        return CUDA_ERROR_INVALID_VALUE;
+    c = *pCopy;
+    if (!c.WidthInBytes || !c.Height)
+        return CUDA_SUCCESS;
+    if ((result = find_side(&to, c.dstMemoryType, c.dstHost, c.dstDevice, c.dstXInBytes, c.dstY, c.dstPitch,
+                            c.WidthInBytes, c.Height, largest)) != CUDA_SUCCESS ||
+        (result = find_side(&from, c.srcMemoryType, c.srcHost, c.srcDevice, c.srcXInBytes, c.srcY, c.srcPitch,
+                            c.WidthInBytes, c.Height, largest)) != CUDA_SUCCESS)
+        return result;
+    if (to.device && from.device && (async || (!pinned(to.start) && !pinned(from.start)))) {
+        result = zl_use_stream(stream, &context, &wire);
+        if (result != CUDA_SUCCESS)
+            return result;
+        command = zl_begin(ZL_OP_copy_2d, context, sizeof *command, false);
+        if (!command)
+            return zl_gone();
+        command->stream = wire;
+        command->destination = to.start;
+        command->destination_pitch = to.pitch;
+        command->source = from.start;
+        command->source_pitch = from.pitch;
+        command->width = c.WidthInBytes;
+        command->height = c.Height;
+        zl_post(&command->header, context);
+        return CUDA_SUCCESS;
+    }
+    result = zl_turn(context, stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    for (size_t row = 0; row < c.Height; row++)
+        memmove((void *)(uintptr_t)(to.start + row * to.pitch), (const void *)(uintptr_t)(from.start + row * from.pitch),
+                c.WidthInBytes);
+    return CUDA_SUCCESS;
+}
+
+CUresult zl_cuMemcpy2D_v2(zl_context *context, const CUDA_MEMCPY2D *pCopy, CUstream default_stream)
+{
+    return copy_2d(context, pCopy, default_stream, false);
+}
+
+CUresult zl_cuMemcpy2DUnaligned_v2(zl_context *context, const CUDA_MEMCPY2D *pCopy, CUstream default_stream)
+{
+    return copy_2d(context, pCopy, default_stream, false);
+}
+
+CUresult zl_cuMemcpy2DAsync_v2(zl_context *context, const CUDA_MEMCPY2D *pCopy, CUstream hStream)
+{
+    return copy_2d(context, pCopy, hStream, true);
+}
+
+/* --- fills --- */
+
+static CUresult fill(zl_context *context, CUstream stream, uint64_t destination, size_t pitch, unsigned value, unsigned bytes,
+                     size_t width, size_t height)
+{
+    struct zl_cmd_fill *command;
+    size_t row, extent;
+    uint64_t wire;
+    CUresult result;
+
+    if (!width || !height)
+        return CUDA_SUCCESS;
+    if (__builtin_mul_overflow(width, (size_t)bytes, &row) || destination % bytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (height == 1)
+        pitch = row;
+    if (pitch % bytes || pitch < row || __builtin_mul_overflow(height - 1, pitch, &extent) ||
+        __builtin_add_overflow(extent, row, &extent) || !zl_range_holds(destination, extent))
+        return CUDA_ERROR_INVALID_VALUE;
+    result = zl_use_stream(stream, &context, &wire);
+    if (result != CUDA_SUCCESS)
+        return result;
+    command = zl_begin(ZL_OP_fill, context, sizeof *command, false);
+    if (!command)
+        return zl_gone();
+    command->stream = wire;
+    command->destination = destination;
+    command->pitch = pitch;
+    command->width = width;
+    command->height = height;
+    command->value = value;
+    command->value_bytes = bytes;
+    zl_post(&command->header, context);
+    return CUDA_SUCCESS;
+}
+
+/* A synchronous fill of pinned memory is done when it returns; of device memory it is as good as asynchronous. */
+static CUresult fill_now(zl_context *context, CUstream stream, uint64_t destination, size_t pitch, unsigned value,
+                         unsigned bytes, size_t width, size_t height)
+{
+    CUresult result = fill(context, stream, destination, pitch, value, bytes, width, height);
+    return result == CUDA_SUCCESS && width && height && pinned(destination) ? zl_turn(context, stream) : result;
+}
+
+CUresult zl_cuMemsetD8_v2(zl_context *context, CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream default_stream)
+{
+    return fill_now(context, default_stream, dstDevice, 0, uc, 1, N, 1);
+}
+
+CUresult zl_cuMemsetD16_v2(zl_context *context, CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream default_stream)
+{
+    return fill_now(context, default_stream, dstDevice, 0, us, 2, N, 1);
+}
+
+CUresult zl_cuMemsetD32_v2(zl_context *context, CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream default_stream)
+{
+    return fill_now(context, default_stream, dstDevice, 0, ui, 4, N, 1);
+}
+
+CUresult zl_cuMemsetD8Async(zl_context *context, CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
+{
+    return fill(context, hStream, dstDevice, 0, uc, 1, N, 1);
+}
+
+CUresult zl_cuMemsetD16Async(zl_context *context, CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
+{
+    return fill(context, hStream, dstDevice, 0, us, 2, N, 1);
+}
+
+CUresult zl_cuMemsetD32Async(zl_context *context, CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
+{
+    return fill(context, hStream, dstDevice, 0, ui, 4, N, 1);
+}
+
+CUresult zl_cuMemsetD2D8_v2(zl_context *context, CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width,
+                            size_t Height, CUstream default_stream)
+{
+    return fill_now(context, default_stream, dstDevice, dstPitch, uc, 1, Width, Height);
+}
+
+CUresult zl_cuMemsetD2D16_v2(zl_context *context, CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
+                             size_t Height, CUstream default_stream)
+{
+    return fill_now(context, default_stream, dstDevice, dstPitch, us, 2, Width, Height);
+}
+
+CUresult zl_cuMemsetD2D32_v2(zl_context *context, CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width,
+                             size_t Height, CUstream default_stream)
+{
+    return fill_now(context, default_stream, dstDevice, dstPitch, ui, 4, Width, Height);
+}
+
+CUresult zl_cuMemsetD2D8Async(zl_context *context, CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width,
+                              size_t Height, CUstream hStream)
+{
+    return fill(context, hStream, dstDevice, dstPitch, uc, 1, Width, Height);
+}
+
+CUresult zl_cuMemsetD2D16Async(zl_context *context, CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
+                               size_t Height, CUstream hStream)
+{
+    return fill(context, hStream, dstDevice, dstPitch, us, 2, Width, Height);
+}
+
+CUresult zl_cuMemsetD2D32Async(zl_context *context, CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width,
+                               size_t Height, CUstream hStream)
+{
+    return fill(context, hStream, dstDevice, dstPitch, ui, 4, Width, Height);
+}
