@@ -308,7 +308,7 @@ class Function:
 
 def _padding(info: KernelInfo) -> int:
     """Bytes between the parameter block and the hidden arguments, which start at a multiple of 8."""
-    return -info.parameter_bytes % 8
+    return -info.parameter_bytes % 8 if info.hidden else 0
 
 
 def _packed_size(info: KernelInfo) -> int:
