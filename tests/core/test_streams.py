@@ -5,6 +5,7 @@ import threading
 import pytest
 from core_fake_backend import FakeQueue
 
+from zluda.backend.seam import BackendError
 from zluda.core import CudaError
 
 
@@ -277,3 +278,22 @@ def test_markers_are_closed_when_nobody_needs_them(cells):
     cells.driver.close()
     del stream
     assert all(m.closed == 1 for m in cells.fake.markers)
+
+
+@pytest.mark.parametrize("refused", ["record", "wait", "flush"])
+def test_backend_errors_in_joins_are_cuda_errors(cells, monkeypatch, refused):
+    cells.fake.hold()
+    a, legacy = cells.context.create_stream(), cells.context.legacy
+    mark(cells, legacy, 1)
+    mark(cells, a, 2)
+
+    def fail(self, *arguments):
+        raise BackendError("no", call=refused)
+
+    monkeypatch.setattr(FakeQueue, refused, fail)
+    with pytest.raises(CudaError, match=f"UNKNOWN.*{refused}"):
+        mark(cells, legacy, 3)
+    monkeypatch.undo()
+    mark(cells, legacy, 3)
+    cells.fake.release()
+    cells.context.synchronize()

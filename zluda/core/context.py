@@ -10,7 +10,7 @@ from weakref import WeakSet
 
 from zluda.backend.seam import BackendError
 from zluda.core import current
-from zluda.core.errors import CudaError, from_backend, invalid_value
+from zluda.core.errors import CudaError, invalid_value
 from zluda.core.event import Event
 from zluda.core.memory import PITCH, Allocation, MemoryKind
 from zluda.core.options import JitOptions
@@ -237,10 +237,9 @@ class Context:
     def _tail(self, stream: Stream) -> Point | None:
         try:
             tail = stream.tail()
-        except BackendError as error:
-            self.fail(from_backend(error))
+            stream.flush()
+        except CudaError:  # the context knows; the stream has no end to wait for
             return None
-        stream.flush()
         return tail
 
     # --- memory -----------------------------------------------------------------------------------------

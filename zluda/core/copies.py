@@ -46,7 +46,7 @@ def copy(stream: Stream, destination: int, source: int, size: int) -> None:
         try:
             queue.copy(destination, source, size)
         except BackendError as error:
-            raise from_backend(error) from error
+            raise stream.context.fail(from_backend(error)) from error
 
 
 def copy_2d(stream: Stream, request: Copy2D) -> None:
@@ -71,7 +71,7 @@ def copy_2d(stream: Stream, request: Copy2D) -> None:
             for row in range(height):
                 queue.copy(destination + row * to_pitch, source + row * from_pitch, width)
         except BackendError as error:
-            raise from_backend(error) from error
+            raise stream.context.fail(from_backend(error)) from error
 
 
 def _pitch(pitch: int, least: int, which: str) -> int:
@@ -114,4 +114,4 @@ def fill_2d(stream: Stream, destination: int, pitch: int, value: int, width: int
             for row in range(rows):
                 queue.fill(destination + row * pitch, pattern, columns)
         except BackendError as error:
-            raise from_backend(error) from error
+            raise stream.context.fail(from_backend(error)) from error

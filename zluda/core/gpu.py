@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from zluda.backend.selection import BACKEND_VARIABLE, select
 from zluda.core.driver import Driver
-from zluda.core.errors import CudaError
+from zluda.core.errors import CudaError, invalid_value
 
 if TYPE_CHECKING:
     import numpy as np
@@ -98,7 +98,7 @@ class Gpu:
         """An array on the device with the values of anything numpy makes an array of; float64 stays float64."""
         import numpy as np
 
-        source = np.ascontiguousarray(values)
+        source = np.asarray(values, order="C")
         made = Array(self, source.shape, source.dtype)
         made.write(source)
         return made
@@ -169,7 +169,7 @@ class Array:
         """Overwrite all values, behind the work in `stream`; the shape must be the same. Raises ValueError."""
         import numpy as np
 
-        source = np.ascontiguousarray(values, self.dtype)
+        source = np.asarray(values, self.dtype, order="C")
         if source.shape != self.shape:
             raise ValueError(f"values of shape {source.shape} for an array of shape {self.shape}")
         if self.nbytes:
@@ -221,5 +221,7 @@ class Kernel:
 def _three(extent: Extent) -> tuple[int, int, int]:
     if isinstance(extent, int):
         return extent, 1, 1
-    x, y, z = (*extent, 1, 1, 1)[:3] if len(extent) < 3 else tuple(extent)
+    if not 1 <= len(extent) <= 3:
+        raise invalid_value(f"{len(extent)} dimensions: 1 to 3 are possible")
+    x, y, z = (*extent, 1, 1)[:3]
     return int(x), int(y), int(z)

@@ -133,13 +133,16 @@ class Stream:
         if tail is None or tail.reached():
             return
         self.flush()
-        queue.wait(tail.marker)
+        self._call(queue.wait, tail.marker)
 
     def tail(self) -> Point | None:
         """A point behind everything enqueued; None for a stream never used. The device's lock is held."""
         if self._tail is None and self._queue is not None:
             self.context.device.marker_bin.empty()
-            self._tail = Point(self.context, self._queue.record(False))
+            try:
+                self._tail = Point(self.context, self._queue.record(False))
+            except BackendError as error:
+                raise self.context.fail(from_backend(error)) from error
             self._unflushed = True
             self.context.unflushed.add(self)
         return self._tail
@@ -148,10 +151,10 @@ class Stream:
         """Let what was enqueued start without further calls."""
         if self._unflushed:
             with self._lock:
-                self._unflushed = False
-                self.context.unflushed.discard(self)
                 if self._queue is not None:
                     self._call(self._queue.flush)
+                self._unflushed = False
+                self.context.unflushed.discard(self)
 
     def _call(self, function: Callable[..., None], *arguments: object) -> None:
         try:
@@ -167,10 +170,7 @@ class Stream:
             streams = [*self.context.unjoined, self] if self.is_legacy else [self]
             points = []
             for stream in streams:
-                try:
-                    tail = stream.tail()
-                except BackendError as error:
-                    raise self.context.fail(from_backend(error)) from error
+                tail = stream.tail()
                 stream.flush()
                 if tail is not None and not tail.reached():
                     points.append(tail)
@@ -218,7 +218,7 @@ class Stream:
             try:
                 point = Point(self.context, queue.record(timing))
             except BackendError as error:
-                raise from_backend(error) from error
+                raise self.context.fail(from_backend(error)) from error
             self._tail = point
         return point
 

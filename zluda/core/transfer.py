@@ -82,7 +82,7 @@ def post(stream: Stream, address: int, data: memoryview) -> None:
             try:
                 queue.copy(address + at, staged, len(piece))
             except BackendError as error:
-                raise from_backend(error) from error
+                raise context.fail(from_backend(error)) from error
 
 
 def visible(context: Context, address: int, size: int) -> bool:
