@@ -236,6 +236,8 @@ class _KernelLowering:
                 described.append(Argument(kind=ArgumentKind.VALUE, offset=packed, size=4))
                 packed += 4
             packed += 4
+        if not hidden:
+            packed = plan.total
         if "shared" in routine.needs:
             arguments.append((lowering.ptr("shared"), "%shared"))
             described.append(Argument(kind=ArgumentKind.SHARED))
