@@ -1,9 +1,12 @@
 """Allocations, copies and fills, with memory in the window and in the device."""
 
+import threading
+
 import numpy as np
 import pytest
+from core_fake_backend import FakeCompiler, FakeWindow, selection
 
-from zluda.core import Context, Copy2D, CudaError, MemoryKind
+from zluda.core import Context, Copy2D, CudaError, Driver, MemoryKind
 
 
 def test_allocate_and_free(any_bench):
@@ -239,3 +242,48 @@ def test_staging_and_free_share_the_window_fairly(bench):
     bench.context.legacy.write(bench.context.allocate(16), b"x" * 16)
     bench.device.release_primary()
     assert bench.window.live == {}
+
+
+def test_memory_of_another_device():
+    window = FakeWindow()
+    driver = Driver(selection(window, host_reaching=(True, False)), window, FakeCompiler())
+    cpu, other = driver.device(0).retain_primary(), driver.device(1).retain_primary()
+    shared, own, host = cpu.allocate(64), other.allocate(64), cpu.allocate_host(64)
+    other.legacy.copy(own, shared, 64)
+    other.legacy.copy(host, own, 64)
+    with pytest.raises(CudaError, match="NOT_SUPPORTED"):
+        cpu.legacy.copy(own, shared, 64)
+    with pytest.raises(CudaError, match="NOT_SUPPORTED"):
+        cpu.legacy.fill(own, 0, 1, 1)
+    driver.close()
+
+
+def test_threads_share_a_context(any_bench):
+    context = any_bench.context
+    failures = []
+
+    def work(number):
+        try:
+            stream = context.per_thread(number) if number % 2 else context.create_stream()
+            event = context.create_event()
+            for round_ in range(20):
+                address = context.allocate(256)
+                stream.fill(address, number, 1, 256)
+                if round_ % 5 == 0:
+                    context.legacy.fill(address + 128, number + 1, 1, 128)
+                    event.record(stream)
+                    event.synchronize()
+                    assert context.read(address + 128, 128, stream) == bytes([number + 1]) * 128
+                assert context.read(address, 128, stream) == bytes([number]) * 128
+                context.free(address)
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert not failures and not any(t.is_alive() for t in threads)
+    assert context.memory_info()[0] == context.memory_info()[1]

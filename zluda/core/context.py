@@ -316,7 +316,8 @@ class Context:
     def release_wait(self, allocation: Allocation) -> Wait:
         """Take back an allocation of this context after the work in flight."""
         with self.device.lock:
-            del self._allocations[allocation.address]
+            if self._allocations.pop(allocation.address, None) is not allocation:
+                raise invalid_value(f"{allocation.address:#x} was freed already")
             self.device.driver.memory.remove(allocation)
             wait = Wait(self, self._points(), quiet=True)
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from zluda.backend.seam import BackendError
-from zluda.core.errors import from_backend, invalid_value
-from zluda.core.memory import MAX_PITCH
+from zluda.core.errors import CudaError, from_backend, invalid_value
+from zluda.core.memory import MAX_PITCH, MemoryKind
 
 if TYPE_CHECKING:
     from zluda.core.stream import Stream
@@ -32,15 +32,27 @@ class Copy2D:
     destination_y: int = 0
 
 
+def require(stream: Stream, address: int, size: int) -> None:
+    """Check that a range lies in one allocation, and that the stream's device reaches it.
+
+    CUDA_ERROR_INVALID_VALUE; CUDA_ERROR_NOT_SUPPORTED for memory of another device, which is not in the window.
+    """
+    device = stream.context.device
+    allocation = device.driver.memory.require(address, size)
+    owner = allocation.context.device
+    if owner is not device and allocation.kind is not MemoryKind.HOST and not owner.host_reaching:
+        message = f"{address:#x} is memory of {owner.name}, {device.name} does not reach it: peer copies are not built"
+        raise CudaError("CUDA_ERROR_NOT_SUPPORTED", message)
+
+
 def copy(stream: Stream, destination: int, source: int, size: int) -> None:
     """Enqueue a copy of `size` bytes."""
     if size < 0:
         raise invalid_value(f"a copy of {size} bytes")
     if size == 0:
         return
-    memory = stream.context.device.driver.memory
-    memory.require(destination, size)
-    memory.require(source, size)
+    require(stream, destination, size)
+    require(stream, source, size)
     with stream._lock:
         queue = stream.enter()
         try:
@@ -60,9 +72,8 @@ def copy_2d(stream: Stream, request: Copy2D) -> None:
         return
     source = request.source + request.source_y * from_pitch + request.source_x
     destination = request.destination + request.destination_y * to_pitch + request.destination_x
-    memory = stream.context.device.driver.memory
-    memory.require(destination, to_pitch * (height - 1) + width)
-    memory.require(source, from_pitch * (height - 1) + width)
+    require(stream, destination, to_pitch * (height - 1) + width)
+    require(stream, source, from_pitch * (height - 1) + width)
     if from_pitch == to_pitch == width:
         width, height = width * height, 1
     with stream._lock:
@@ -104,7 +115,7 @@ def fill_2d(stream: Stream, destination: int, pitch: int, value: int, width: int
             raise invalid_value(f"a pitch of {pitch} bytes for {columns} elements of {width} bytes")
         if pitch > MAX_PITCH:
             raise invalid_value(f"the pitch of {pitch} is above CU_DEVICE_ATTRIBUTE_MAX_PITCH")
-    stream.context.device.driver.memory.require(destination, pitch * (rows - 1) + columns * width)
+    require(stream, destination, pitch * (rows - 1) + columns * width)
     pattern = (value & (1 << 8 * width) - 1).to_bytes(width, "little")
     if pitch == columns * width:
         columns, rows = columns * rows, 1

@@ -31,6 +31,8 @@ class _Plan(NamedTuple):
     shared_bytes: int
     device_grid: Dim3
     device_block: Dim3
+    device_shared: int
+    """Static and dynamic shared memory together: the kernel's one shared block."""
     hidden: bytes
     """What follows the CUDA parameter block: padding and hidden arguments."""
 
@@ -233,7 +235,7 @@ class Function:
         with self._device_lock:
             queue = stream.enter()
             try:
-                queue.launch(kernel, plan.device_grid, plan.device_block, arguments + plan.hidden, shared_bytes)
+                queue.launch(kernel, plan.device_grid, plan.device_block, arguments + plan.hidden, plan.device_shared)
             except BackendError as error:
                 raise context.fail(from_backend(error)) from error
 
@@ -268,6 +270,7 @@ class Function:
             shared_bytes,
             Dim3(*grid),
             Dim3(threads) if info.flat else Dim3(*block),
+            info.static_shared_bytes + shared_bytes,
             self._hidden(info, block),
         )
         self._plan = plan

@@ -6,6 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from zluda.backend.seam import BackendError
+from zluda.core.copies import require
 from zluda.core.errors import CudaError, from_backend
 from zluda.core.memory import ALIGNMENT, MemoryKind
 from zluda.core.wait import Point
@@ -73,7 +74,7 @@ class Staging:
 def post(stream: Stream, address: int, data: memoryview) -> None:
     """Enqueue a copy of host bytes, taken now, to `address`."""
     context = stream.context
-    context.device.driver.memory.require(address, len(data))
+    require(stream, address, len(data))
     with context.device.lock:
         for at in range(0, len(data), BLOCK):
             piece = data[at : at + BLOCK]
