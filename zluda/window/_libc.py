@@ -1,4 +1,4 @@
-"""The few system calls that Python's mmap and os lack: mappings at a chosen address, hole punching, futexes."""
+"""The few system calls that Python's mmap and os lack: mappings at a chosen address, hole punching."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import ctypes
 import errno
 import mmap
 import os
-import platform
 
 PROT_NONE = 0
 PROT_READ_WRITE = 3
@@ -20,10 +19,6 @@ MADV_DONTDUMP = 16
 FALLOC_FL_KEEP_SIZE = 1
 FALLOC_FL_PUNCH_HOLE = 2
 
-_FUTEX_WAIT = 0
-_FUTEX_WAKE = 1
-_FUTEX_NUMBER = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221}
-
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mmap.restype = ctypes.c_void_p
 _libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
@@ -31,10 +26,6 @@ _libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 _libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 _libc.fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long)
 _FAILED = ctypes.c_void_p(-1).value
-
-
-class _Timespec(ctypes.Structure):
-    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
 
 
 def _raise(call: str) -> None:
@@ -75,37 +66,6 @@ def punch(descriptor: int, offset: int, size: int) -> None:
 def memory_view(address: int, size: int) -> memoryview:
     """Mapped memory as writable bytes; the caller keeps the mapping alive."""
     return memoryview((ctypes.c_ubyte * size).from_address(address)).cast("B")
-
-
-class Futex:
-    """A 32-bit word in shared memory that processes sleep on."""
-
-    def __init__(self, address: int) -> None:
-        machine = platform.machine()
-        if machine not in _FUTEX_NUMBER:
-            raise OSError(errno.ENOSYS, f"no futex system call number known for {machine}")
-        self._number = ctypes.c_long(_FUTEX_NUMBER[machine])
-        self._address = ctypes.c_void_p(address)
-        self._wait = ctypes.c_int(_FUTEX_WAIT)
-        self._wake = ctypes.c_int(_FUTEX_WAKE)
-        self._all = ctypes.c_uint(2**31 - 1)
-        self._timeout = _Timespec()
-        self._timeout_pointer = ctypes.byref(self._timeout)
-        self._wait_call = _libc.syscall
-        # Waking is short, so it keeps the interpreter lock.
-        self._wake_call = ctypes.PyDLL(None).syscall
-
-    def wait(self, expected: int, seconds: float) -> None:
-        """Sleep while the word is `expected`, at most so long. One thread at a time per object."""
-        self._timeout.seconds = int(seconds)
-        self._timeout.nanoseconds = int(seconds % 1 * 1e9)
-        self._wait_call(
-            self._number, self._address, self._wait, ctypes.c_uint(expected & 0xFFFFFFFF), self._timeout_pointer
-        )
-
-    def wake(self) -> None:
-        """Wake whoever sleeps on the word."""
-        self._wake_call(self._number, self._address, self._wake, self._all)
 
 
 PAGE = mmap.PAGESIZE

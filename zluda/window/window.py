@@ -100,8 +100,6 @@ def reserve(base: int, size: int) -> bool:
             _libc.PROT_NONE,
             _libc.MAP_PRIVATE | _libc.MAP_ANONYMOUS | _libc.MAP_NORESERVE | _libc.MAP_FIXED_NOREPLACE,
         )
-    except FileExistsError:
-        return False
     except OSError:
         return False
     return True
@@ -122,7 +120,7 @@ def map_file(descriptor: int, base: int, size: int) -> None:
 def attach(descriptor: int, base: int, size: int) -> Window | int:
     """Map a client's window at the base it proposes; where that is taken here, the base this process proposes instead.
 
-    The proposed range stays reserved until `attach` is called again. Raises WindowError when nothing is free.
+    Raises WindowError when nothing is free.
     """
     if reserve(base, size):
         map_file(descriptor, base, size)

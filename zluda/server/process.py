@@ -1,0 +1,70 @@
+"""The driver process from its first line to its last."""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+
+from zluda.server import startup
+from zluda.server.watch import end_with
+
+SWITCH_SECONDS = 0.0005
+"""How long a thread that answers a wait may have to stand behind the reader."""
+
+_log = logging.getLogger("zluda.server")
+
+
+def run(descriptor: int) -> int:
+    """Serve the client at the other end of `descriptor` until it ends; the exit status if that never began."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logging.basicConfig(stream=sys.stderr, format="zluda: %(message)s", level=_level(os.environ.get("ZLUDA_LOG")))
+    connection = socket.socket(fileno=descriptor)
+    os.set_inheritable(descriptor, False)
+    try:
+        client = startup.meet(connection)
+    except startup.Failure as failure:
+        startup.refuse(connection, failure.code, str(failure))
+        return 1
+    except EOFError:
+        return 1
+    end_with(client.host, connection.fileno())
+    faulthandler.enable(file=client.note)
+    return _serve(client)
+
+
+def _serve(client: startup.Client) -> int:
+    try:
+        driver = startup.start_driver(client.window, os.environ)
+    except startup.Failure as failure:
+        startup.refuse(client.connection, failure.code, str(failure))
+        return 1
+    except Exception as error:
+        _log.exception("the driver process cannot start")
+        startup.refuse(client.connection, 999, f"the driver process cannot start: {error!r}")
+        return 1
+    from zluda.server.describe import device_record
+    from zluda.server.dispatch import table
+    from zluda.server.loop import serve
+    from zluda.server.state import State
+
+    state = State(driver, client.window, client.segment)
+    entries = table(state)
+    client.segment.announce([device_record(device) for device in driver.devices])
+    # What start-up has made stays: the collector need not look at it again.
+    gc.collect()
+    gc.freeze()
+    sys.setswitchinterval(SWITCH_SECONDS)
+    startup.ready(client)
+    serve(state, entries)
+    return 0
+
+
+def _level(text: str | None) -> int:
+    """ZLUDA_LOG: a level's name, `warning` if unset or unknown."""
+    level = logging.getLevelNamesMapping().get((text or "warning").upper())
+    return logging.WARNING if level is None else level
