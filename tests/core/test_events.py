@@ -144,3 +144,11 @@ def test_destroyed_event(work):
     for call in (event.record, event.query, event.synchronize, event.destroy):
         with pytest.raises(CudaError, match="INVALID_HANDLE"):
             call()
+
+
+def test_polling_an_event_starts_the_work_before_it(work):
+    # Nothing else is called, so `query` itself must flush.
+    event = work.context.create_event()
+    work.work()
+    event.record()
+    assert event.query()

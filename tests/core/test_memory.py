@@ -287,3 +287,24 @@ def test_threads_share_a_context(any_bench):
         thread.join(30)
     assert not failures and not any(t.is_alive() for t in threads)
     assert context.memory_info()[0] == context.memory_info()[1]
+
+
+def test_a_staging_block_waits_for_every_stream_that_reads_it(bench):
+    context = bench.context
+    quick, slow = context.create_stream(flags=1), context.create_stream(flags=1)
+    a, b = context.allocate(1 << 20), context.allocate(1 << 20)
+    bench.fake.hold()
+    half = 1 << 19
+    slow.write(b, b"s" * half)
+    quick.write(a, b"q" * half)  # the block is full
+    quick.write(a + half, b"q" * half)
+    context.flush()
+    with bench.fake.changed:
+        while quick._queue.step():
+            pass
+    quick.write(a, b"Q" * half)
+    quick.write(a + half, b"Q" * half)  # needs a block, and the first is still read by `slow`
+    bench.fake.release()
+    context.synchronize()
+    assert context.read(b, half) == b"s" * half
+    assert context.read(a, 1 << 20) == b"Q" * (1 << 20)
