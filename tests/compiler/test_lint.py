@@ -200,6 +200,13 @@ SAMPLES: list[tuple[str, str]] = [
     ("structure or array by value", body("", parameters="ptr byval({ i32, float }) %s")),
     ("inline assembly", body('call void asm sideeffect "nop", ""()')),
     ("inline assembly", HEAD + 'module asm "nop"\n'),
+    (
+        "zext of a trunc",
+        body(
+            "%a = trunc i64 %v to i32\n%b = trunc i32 %a to i16\n%c = zext i16 %b to i32\nstore i32 %c, ptr %p",
+            parameters="i64 %v, ptr %p",
+        ),
+    ),
     ("vector of another length than 2, 3, 4, 8, 16", body("%v = load <5 x i32>, ptr addrspace(1) %p")),
     (
         "vector of i1 in memory",

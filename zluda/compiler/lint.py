@@ -14,6 +14,7 @@ from enum import Enum
 
 from zluda.compiler.errors import REPORT, CompileError
 from zluda.compiler.irtext import Function, Text, scan
+from zluda.compiler.legalise import truncations
 
 
 class Harm(Enum):
@@ -152,6 +153,18 @@ def _parameters(header: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
+_ZEXT = re.compile(r" = zext (?:nneg )?[^%]*(%[\w.$-]+) to ")
+
+
+def _zext_of_trunc(text: Text) -> Iterator[int]:
+    """Zero extensions of truncated values, which `zluda.compiler.legalise` takes apart."""
+    for function in text.functions.values():
+        known = truncations([line for _, line in function.body])
+        for number, line in function.body:
+            if known and (match := _ZEXT.search(line)) is not None and match[1] in known:
+                yield number
+
+
 _BY_VALUE = re.compile(r"^(?:[\[{%]|<\{)|\bbyval\([^%]")
 
 
@@ -285,6 +298,7 @@ REFUSED: tuple[Construct, ...] = (
         *_plain(r"(?:\bcall\b.*|^module )\basm\b", "asm"),
     ),
     # Invalid modules.
+    Construct("zext of a trunc", Harm.INVALID, "mask in the result's width", _zext_of_trunc, (" zext ",)),
     Construct(
         "vector of another length than 2, 3, 4, 8, 16",
         Harm.INVALID,

@@ -8,12 +8,14 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zluda.backend.info import Image
 from zluda.compiler import emit, lint, validate
 from zluda.compiler.errors import CompileError
 from zluda.compiler.kernel import CompiledImage, CompileRequest
+from zluda.compiler.legalise import legalise
 from zluda.compiler.lower import lower
 from zluda.compiler.target import UnknownTarget, target_for
 from zluda.ptx.errors import PtxError
@@ -22,6 +24,8 @@ from zluda.ptx.index import index_module
 if TYPE_CHECKING:
     from zluda.compiler.lower import Lowered
     from zluda.ptx.index import ModuleIndex
+
+SPIRV = "spirv64"
 
 _KEPT_MODULES = 2
 _indexes: OrderedDict[tuple[bytes, str], ModuleIndex] = OrderedDict()
@@ -50,9 +54,10 @@ def lower_request(request: CompileRequest) -> Lowered:
         raise CompileError(str(error), kind="unsupported") from error
     try:
         index = _index(request.ptx, request.name)
-        return lower(index, _entries(index, request.entries), target)
+        lowered = lower(index, _entries(index, request.entries), target)
     except PtxError as error:
         raise CompileError.from_ptx(error) from error
+    return replace(lowered, ir=legalise(lowered.ir)) if request.target.name == SPIRV else lowered
 
 
 def _entries(index: ModuleIndex, entries: Sequence[str]) -> Sequence[str]:
@@ -70,7 +75,7 @@ def compile_portable(request: CompileRequest) -> CompiledImage:
     Raises CompileError. What LLVM cannot select ends the process.
     """
     lowered = lower_request(request)
-    if request.target.name != "spirv64":
+    if request.target.name != SPIRV:
         raise CompileError(f"No image is made for the target {request.target.name!r} yet", kind="unsupported")
     lint.check(lowered.ir)
     data = emit.spirv(lowered.ir)
