@@ -297,3 +297,15 @@ def test_backend_errors_in_joins_are_cuda_errors(cells, monkeypatch, refused):
     mark(cells, legacy, 3)
     cells.fake.release()
     cells.context.synchronize()
+
+
+def test_a_host_copy_in_a_blocking_stream_waits_for_the_default_stream(cells):
+    blocking, free = cells.context.create_stream(), cells.context.create_stream(flags=1)
+    cells.fake.hold()
+    mark(cells, cells.context.legacy, 9)
+    assert free.turn().done()
+    wait = blocking.turn()
+    assert not wait.done()
+    cells.fake.release()
+    assert wait.done()
+    assert cells.context.read(cells.cells[9], 1, blocking) == b"\x09"

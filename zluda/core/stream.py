@@ -181,6 +181,15 @@ class Stream:
         self._check()
         return Wait(self.context, self.points())
 
+    def turn(self) -> Wait:
+        """When a copy by the host, in this stream's order, may touch memory: behind the stream's work and what the
+        default stream's rules put before it."""
+        if self._blocking and self._legacy_seen != self.context.legacy_sequence:
+            point = self.mark()
+            self.flush()
+            return Wait(self.context, [point])
+        return self.wait_handle()
+
     def synchronize(self) -> None:
         """cuStreamSynchronize."""
         self.wait_handle().block()

@@ -98,7 +98,7 @@ def write(stream: Stream, address: int, data: bytes | bytearray | memoryview) ->
     if not len(view):
         return
     if visible(stream.context, address, len(view)):
-        stream.synchronize()
+        stream.turn().block()
         stream.context.device.driver.window.view(address, len(view))[:] = view
         return
     for at in range(0, len(view), CHUNK):
@@ -114,7 +114,7 @@ def read(stream: Stream, address: int, data: bytearray | memoryview) -> None:
     context = stream.context
     window = context.device.driver.window
     if visible(context, address, len(view)):
-        stream.synchronize()
+        stream.turn().block()
         view[:] = window.view(address, len(view))
         return
     size = min(len(view), CHUNK)
