@@ -211,7 +211,7 @@ class Keeping:
                     if variable.name in body.registers:
                         used.setdefault(variable.name, []).append((number, block.last))
         self.single: set[str] = set()
-        self.defined = defined
+        self.defined, self.used = defined, used
         rest: list[str] = []
         for name, places in defined.items():
             if len(places) == 1 and not places[0][2] and self._covers(flow, places[0], used.get(name, [])):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
-from zluda.compiler.lower import special
+from zluda.compiler.lower import special, sums
+from zluda.compiler.lower.affine import Affine
 from zluda.compiler.lower.context import HANDLERS, LLVM_TYPES, Context
 from zluda.compiler.lower.flow import ENDS, Flow, Keeping
 from zluda.compiler.lower.params import KernelParameters
@@ -56,6 +57,7 @@ class FunctionLowering(Addressing, Context):
         self.stack = self.ptr("local")
         self.w = FunctionWriter()
         self.keeping = Keeping(flow)
+        self.rooted = self._rooted()
         self.single: dict[str, Value] = {}
         self.local: dict[str, Value] = {}
         self.slots: dict[str, tuple[str, str]] = {}
@@ -63,6 +65,10 @@ class FunctionLowering(Addressing, Context):
         """Pointers to variables in local memory: .local, and .param aggregates."""
         self.specials: dict[tuple[str, str | None], tuple[str, str]] = {}
         self.flags: dict[str, str] = {}
+        self.ranges: dict[str, tuple[int, int]] = {}
+        """Known bounds of i32 values."""
+        self.computed: dict[str, str] = {}
+        """What `once` has computed in this block."""
         self.block_number = 0
         self.guarded = False
         self.instruction = Instruction(routine.function.offset, special.NO_OPCODE, ())
@@ -88,6 +94,7 @@ class FunctionLowering(Addressing, Context):
     def _block(self, number: int) -> None:
         self.block_number = number
         self.local = {}
+        self.computed = {}
         block = self.flow.blocks[number]
         self.w.start(self.label(number))
         for index in range(block.first, block.last):
@@ -109,19 +116,44 @@ class FunctionLowering(Addressing, Context):
             handler = POINTER_OPCODES[name](self) or handler
         guard = instruction.guard
         if guard is None or name in ENDS:
-            handler(self)
+            self._follow(handler)
             return
         then, join = self.block("then"), self.block("join")
         self.cond(self.guard_value(), then, join)
         self.w.start(then)
-        saved = dict(self.local)
+        saved, computed = dict(self.local), dict(self.computed)
         self.guarded = True
         handler(self)
         self.guarded = False
+        self.computed = computed
         for written in self.keeping.written[index]:
             saved.pop(written, None)
         self.local = saved
         self.w.start(join)
+
+    def _follow(self, handler: Structural) -> None:
+        """Run a handler, and keep what is known of the integer it computes."""
+        target = self.operands[0] if self.operands else None
+        if self.name not in sums.FOLLOWED or not isinstance(target, Name) or target.name in self.classes:
+            handler(self)
+            return
+        known, bounds = sums.result(self), sums.range_of_result(self)
+        handler(self)
+        values = self.single if target.name in self.single else self.local
+        value = values.get(target.name)
+        if value is None or value.type not in ("i32", "i64"):
+            return
+        if known is not None and f"i{known.bits}" == value.type:
+            values[target.name] = value._replace(affine=known)
+        elif bounds is not None and value.type == "i32":
+            self.ranges[value.name] = bounds
+
+    def once(self, text: str) -> str:
+        """The result of an instruction without effects, emitted once a block."""
+        name = self.computed.get(text)
+        if name is None:
+            name = self.computed[text] = self.w.op(text)
+        return name
 
     def guard_value(self) -> str:
         guard = self.instruction.guard
@@ -152,7 +184,11 @@ class FunctionLowering(Addressing, Context):
         if name in self.keeping.slots:
             pointer, stored = self._slot(name)
             result = self.w.op(f"load {stored}, {self.stack} {pointer}")
-            value = self.local[name] = Value(SHARED if kind == SHARED else stored, result)
+            if name in self.rooted:
+                value = self._from_root(name, result)
+            else:
+                value = Value(SHARED if kind == SHARED else stored, result)
+            self.local[name] = value
             return value
         # Never written, or not on this way: the ISA leaves the value open.
         if kind.startswith("ptr"):
@@ -172,6 +208,8 @@ class FunctionLowering(Addressing, Context):
         self.local[name] = value
         if name in self.keeping.slots and (self.guarded or self.keeping.stored(name, self.block_number)):
             pointer, kind = self._slot(name, value.type)
+            if name in self.rooted:
+                value = Value("i64", self._to_root(name, value))
             stored = value.name if value.is_pointer or value.type == SHARED else cast(self.w, value, kind)
             self.w.void(f"store {kind} {stored}, {self.stack} {pointer}")
 
@@ -179,7 +217,7 @@ class FunctionLowering(Addressing, Context):
         found = self.slots.get(name)
         if found is None:
             kind = kind or self.register_llvm(name)
-            if kind == SHARED:
+            if kind == SHARED or name in self.rooted:
                 kind = "i64"
             elif kind.startswith("<"):
                 kind = f"i{BITS[kind]}"
@@ -189,6 +227,43 @@ class FunctionLowering(Addressing, Context):
                 kind = "i8"
             found = self.slots[name] = (self.w.alloca(kind, space=self.target.space("local")), kind)
         return found
+
+    def _rooted(self) -> dict[str, tuple[str, int]]:
+        """Registers in slots that are always so many elements behind another register: kept as that number.
+
+        A device's compiler that looks for neighbouring elements loses sight of a pointer that moves in a loop.
+        """
+        found = {}
+        for name, (root, granule) in self.routine.roots.items():
+            keeping = self.keeping
+            if name not in keeping.slots or root not in keeping.single or self.classes.get(root) != self.classes[name]:
+                continue
+            home = keeping.defined[root][0][0]
+            places = {block for block, *_ in (*keeping.defined[name], *keeping.used.get(name, ()))}
+            if all(self.flow.dominates(home, block) for block in places) and name not in keeping.undefined_at_start:
+                found[name] = (root, granule)
+        return found
+
+    def _from_root(self, name: str, index: str) -> Value:
+        root, granule = self.rooted[name]
+        return self.further(self.read(root), Affine(64, 0, ((index, granule),)))
+
+    def _to_root(self, name: str, value: Value) -> str:
+        """How many elements a pointer lies behind the root of a register."""
+        root, granule = self.rooted[name]
+        base = self.read(root)
+        if (value.root or value.name) == (base.root or base.name):
+            zero = Affine(64)
+            distance = (value.affine or zero).plus(base.affine or zero, -1)
+            if distance is not None and not (
+                distance.constant % granule or any(s % granule for _, s in distance.terms)
+            ):
+                index = sums.total(self, distance, granule)
+                steps = distance.constant // granule
+                return self.add_offset(index, steps)
+        a, b = (self.w.op(f"ptrtoint {v.type} {v.name} to i64") for v in (value, base))
+        difference = self.w.op(f"sub i64 {a}, {b}")
+        return self.w.op(f"ashr exact i64 {difference}, {granule.bit_length() - 1}") if granule > 1 else difference
 
     # --- Context: operands ---
 

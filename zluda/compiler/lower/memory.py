@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from zluda.compiler.lower import sums
+from zluda.compiler.lower.affine import Affine
 from zluda.compiler.lower.context import LLVM_TYPES
 from zluda.compiler.lower.function import POINTER_OPCODES, FunctionLowering, Structural, structural
 from zluda.compiler.lower.params import Piece
@@ -55,7 +57,7 @@ def load(c: FunctionLowering) -> None:
                 _load_pieces(c, access, items, c.parameters.places[address.base.name].offset + address.offset)
                 return
     space = "local" if access.space == "param" else access.space
-    pointer = c.access(address, space)
+    pointer = c.access(address, space, access.bytes * access.count)
     for item, value in zip(items, _loaded(c, access, pointer), strict=True):
         _give(c, item, access.type, Value(access.llvm, value))
 
@@ -143,7 +145,7 @@ def store(c: FunctionLowering) -> None:
             _store_scalar(c, access, items, address.base.name, address.offset)
             return
     space = "local" if access.space == "param" else access.space
-    pointer = c.access(address, space)
+    pointer = c.access(address, space, access.bytes * access.count)
     values = [_taken(c, item, access) for item in items]
     kind, size = access.llvm, access.bytes
     release = access.ordering == "release"
@@ -358,34 +360,21 @@ def _add(c: FunctionLowering) -> None:
     base = c.routine.bases[c.instruction.offset]
     other = second if isinstance(first, Name) and first.name == base else first
     held = c.read(base)
-    negative = c.name == "sub"
-    if isinstance(other, Integer):
-        c.write(target.name, c.moved(held, -_signed(other.value) if negative else _signed(other.value)))
-        return
-    index = c.get(other, "s64")
-    if negative:
-        index = c.op(f"sub i64 0, {index}")
-    c.write(target.name, _indexed(c, held, index))
-
-
-def _signed(value: int) -> int:
-    value &= (1 << 64) - 1
-    return value - (1 << 64) if value >> 63 else value
+    sign = -1 if c.name == "sub" else 1
+    known = sums.of_operand(c, other, 64)
+    if known is None:
+        known = Affine(64, 0, ((c.get(other, "s64"), 1),))
+    c.write(target.name, c.further(held, known.times(sign)))
 
 
 def _mad(c: FunctionLowering) -> None:
     target, a, b, base = c.operands
     assert isinstance(target, Name) and isinstance(base, Name)
-    if c.has("wide"):
-        signed = c.type == "s32"
-        x, y = (cast(c.w, Value("i32", c.get(o, c.type)), "i64", signed) for o in (a, b))
-        product = c.op(f"mul {'nsw' if signed else 'nuw'} i64 {x}, {y}")
-    else:
-        product = c.op(f"mul i64 {c.get(a, 's64')}, {c.get(b, 's64')}")
-    c.write(target.name, _indexed(c, c.read(base.name), product))
-
-
-def _indexed(c: FunctionLowering, base: Value, index: str) -> Value:
-    if base.type == SHARED:
-        return Value(SHARED, c.op(f"add i64 {base.name}, {index}"))
-    return Value(base.type, c.op(f"getelementptr i8, {base.type} {base.name}, i64 {index}"))
+    known = sums.product(c, a, b, 32 if c.has("wide") else 64)
+    if known is None:
+        if c.has("wide"):
+            x, y = (sums.extended(c, c.get(o, c.type), c.type == "s32") for o in (a, b))
+        else:
+            x, y = c.get(a, "s64"), c.get(b, "s64")
+        known = Affine(64, 0, ((c.op(f"mul i64 {x}, {y}"), 1),))
+    c.write(target.name, c.further(c.read(base.name), known))

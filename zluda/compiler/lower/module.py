@@ -8,7 +8,7 @@ from functools import partial
 
 from zluda.backend.info import Argument, ArgumentKind, KernelSignature
 from zluda.compiler.kernel import KernelInfo
-from zluda.compiler.lower import calls, control, data, flow, memory, ops, params, scan, shared, uniform
+from zluda.compiler.lower import calls, control, data, flow, memory, ops, params, roots, scan, shared, uniform
 from zluda.compiler.lower.body import flatten
 from zluda.compiler.lower.function import FunctionLowering
 from zluda.compiler.lower.provenance import infer
@@ -83,6 +83,7 @@ class _KernelLowering:
             body = routine.body
             found = infer(body, partial(unit.space_of, body), partial(_pointer_parameters, unit))
             routine.classes, routine.bases = found.classes, found.bases
+            routine.roots = roots.find(body, found)
             if not routine.function.entry:
                 routine.signature = signature(unit, routine)
         unit.shared = shared.layout(self._shared_variables(unit))

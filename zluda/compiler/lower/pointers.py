@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
+from typing import cast as cast_type
 
+from zluda.compiler.lower import sums
+from zluda.compiler.lower.affine import Affine, fits
 from zluda.compiler.lower.body import Body
 from zluda.compiler.lower.provenance import CLASSES
 from zluda.compiler.lower.unit import Routine, Unit, pointer_type
@@ -13,8 +16,15 @@ from zluda.compiler.target.base import Target
 from zluda.ptx.layout import SIZES, size_of
 from zluda.ptx.tree import Address, Element, Linkage, Name, Offset, Operand, Space
 
+UNITS = {1: "i8", 2: "i16", 4: "i32", 8: "i64", 16: "<4 x i32>"}
+"""Types to count an index in, by their bytes."""
+
 _EXACT_OFFSET = 1 << 24
 """Offsets below this are added after a 32-bit shared address is widened: no address that lies in a block can wrap then."""
+
+
+if TYPE_CHECKING:
+    from zluda.compiler.lower.function import FunctionLowering
 
 
 class Addressing:
@@ -36,6 +46,32 @@ class Addressing:
     def ptr(self, space: str) -> str:
         """The LLVM pointer type of a space."""
         return pointer_type(self.target, space)
+
+    def further(self, pointer: Value, distance: Affine) -> Value:
+        """A pointer or shared offset some bytes further on, counted from where its root is."""
+        if pointer.type == SHARED:
+            known = sums.of_value(Value("i64", pointer.name, pointer.affine))
+            whole = known.plus(distance) if known is not None else None
+            step = self.add_offset(sums.total(self.lowering, distance), distance.constant)
+            number = step if pointer.name == "0" else self.w.op(f"add i64 {pointer.name}, {step}")
+            return Value(SHARED, number, whole)
+        base = pointer.affine or Affine(64)
+        whole = base.plus(distance)
+        root = pointer.root or pointer.name
+        if whole is None:
+            root, whole = pointer.name, distance
+        name = root
+        if whole.terms:
+            unit = whole.granule
+            index = sums.total(self.lowering, whole, unit)
+            name = self.lowering.once(f"getelementptr {UNITS[unit]}, {pointer.type} {root}, i64 {index}")
+        if whole.constant:
+            name = self.lowering.once(f"getelementptr i8, {pointer.type} {name}, i64 {whole.constant}")
+        return Value(pointer.type, name, whole, root)
+
+    @property
+    def lowering(self) -> FunctionLowering:
+        return cast_type("FunctionLowering", self)
 
     # --- one pointer as another ---
 
@@ -148,9 +184,7 @@ class Addressing:
         """A pointer or shared offset some bytes further on."""
         if not offset:
             return pointer
-        if pointer.type == SHARED:
-            return Value(SHARED, self.add_offset(pointer.name, offset))
-        return Value(pointer.type, self.w.op(f"getelementptr i8, {pointer.type} {pointer.name}, i64 {offset}"))
+        return self.further(pointer, Affine(64, offset))
 
     def add_offset(self, number: str, offset: int) -> str:
         if is_literal(number):
@@ -159,13 +193,13 @@ class Addressing:
 
     # --- address operands ---
 
-    def pointer(self, address: Operand, space: str, access_bytes: int) -> tuple[str, str]:  # noqa: ARG002
-        """Context.pointer: also takes an Element; access_bytes is what a checked mode will bound."""
-        found = self.access(address, space.partition("::")[0])
+    def pointer(self, address: Operand, space: str, access_bytes: int) -> tuple[str, str]:
+        """Context.pointer: also takes an Element."""
+        found = self.access(address, space.partition("::")[0], access_bytes)
         return found.name, found.type
 
-    def access(self, address: Operand, space: str) -> Value:
-        """The pointer that an address operand of an instruction on a state space means."""
+    def access(self, address: Operand, space: str, size: int) -> Value:
+        """The pointer that an address operand of an instruction on a state space means, for an access of so many bytes."""
         if isinstance(address, Element):
             return self._element(address, space)
         if not isinstance(address, Address):
@@ -184,13 +218,11 @@ class Addressing:
             if not found.is_pointer:
                 self.unsupported(f"{base.name} is no variable")
             return found
-        return self._based(self.value(base.name), address.offset, space)
+        return self._based(self.value(base.name), address.offset, space, size)
 
-    def _based(self, value: Value, offset: int, space: str) -> Value:
-        if space == "shared":
-            return self.shared_pointer(self._shared_number(value, offset))
-        if value.type == SHARED:
-            return self.shared_pointer(self.add_offset(value.name, offset))
+    def _based(self, value: Value, offset: int, space: str, size: int) -> Value:
+        if space == "shared" or value.type == SHARED:
+            return self._in_shared(value, offset, size)
         if not value.is_pointer:
             if value.type != "i64":
                 self.unsupported("a 32-bit address outside of shared memory", "declare `.address_size 64`")
@@ -201,21 +233,69 @@ class Addressing:
             return self.space_cast(value, "global")
         return value
 
-    def _shared_number(self, value: Value, offset: int) -> str:
-        """The i64 offset in the block of an address in the shared window."""
-        if value.type == SHARED:
-            return self.add_offset(value.name, offset)
+    def _in_shared(self, value: Value, offset: int, size: int) -> Value:
+        """A pointer into the shared block from an address in the shared window, or from a shared pointer's offset."""
         if value.is_pointer:
             # A register that was taken for a generic pointer holds the window address as its bits.
-            return self.add_offset(self.w.op(f"ptrtoint {value.type} {value.name} to i64"), offset)
+            value = Value("i64", self.w.op(f"ptrtoint {value.type} {value.name} to i64"))
+        elif value.type == SHARED:
+            value = Value("i64", value.name, value.affine)
+        elif value.type not in ("i32", "i64"):
+            value = Value("i32", cast(self.w, value, "i32"))
+        if is_literal(value.name):
+            return self.shared_pointer(str(int(value.name) + offset))
+        if self.unit.integer_shared:
+            return self.shared_pointer(self._shared_number(value, offset))
+        known = sums.of_value(value)
+        assert known is not None
+        known = Affine(known.bits, known.constant + offset, known.terms)
+        index = self._element_index(known, size)
+        if index is not None:
+            kind = self.ptr("shared")
+            pointer = self.lowering.once(f"getelementptr inbounds {UNITS[size]}, {kind} %shared, i64 {index}")
+            return Value(kind, pointer)
+        return self.shared_pointer(self._shared_number(value, offset))
+
+    def _element_index(self, found: Affine, size: int) -> str | None:
+        """An address in the shared window as an i64 number of elements; None where that is not exact or no use.
+
+        Values whose range is known make a sum that does not wrap, so dividing their scales is exact. What is left is
+        32 bits of a small number of bytes (a block is far smaller than 2^31), and divisible, as accesses are aligned.
+        """
+        c, ranges = self.lowering, self.lowering.ranges
+        if size not in UNITS or size == 1:
+            return None
+        if found.bits == 32:
+            near = tuple((value, scale) for value, scale in found.terms if value in ranges and scale % size == 0)
+        else:
+            near = tuple((value, scale) for value, scale in found.terms if scale % size == 0)
+        if not near:
+            return None
+        rest = Affine(found.bits, found.constant, tuple(term for term in found.terms if term not in near))
+        lanes = Affine(found.bits, 0, near)
+        if found.bits == 32:
+            if not fits(lanes.interval(ranges), 31):
+                return None
+            lanes = Affine(64, 0, tuple((sums.extended(c, value, signed=True), scale) for value, scale in near))
+        index = sums.total(c, lanes, size)
+        if not rest.terms and rest.constant % size == 0 and abs(rest.constant) < _EXACT_OFFSET:
+            return self.add_offset(index, rest.constant // size)
+        remainder = sums.total(c, rest)
+        if rest.constant:
+            remainder = c.once(f"add i{rest.bits} {remainder}, {rest.constant}")
+        remainder = c.once(f"ashr exact i{rest.bits} {remainder}, {size.bit_length() - 1}")
+        if rest.bits == 32:
+            remainder = c.once(f"sext i32 {remainder} to i64")
+        return c.once(f"add i64 {index}, {remainder}")
+
+    def _shared_number(self, value: Value, offset: int) -> str:
+        """The i64 offset in the block of an address in the shared window."""
+        name = value.name
         if value.type == "i64":
-            return self.add_offset(value.name, offset)
-        name = cast(self.w, value, "i32")
-        if is_literal(name):
-            return str(int(name) + offset)
+            return self.add_offset(name, offset)
         if abs(offset) >= _EXACT_OFFSET:
             name, offset = self.w.op(f"add i32 {name}, {offset}"), 0
-        return self.add_offset(self.w.op(f"sext i32 {name} to i64"), offset)
+        return self.add_offset(self.lowering.once(f"sext i32 {name} to i64"), offset)
 
     def _element(self, element: Element, space: str) -> Value:
         variable = self.unit.variable(self.body, element.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from zluda.compiler.lower.affine import BLOCK_SIDE
 from zluda.ptx.tree import Component, Opcode
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ def prologue(c: FunctionLowering) -> None:
     for name, component in sorted(wanted):
         if (name, component) not in c.specials:
             c.specials[name, component] = ("i32", _grid(c, name, _DIMENSIONS[component]))
+        if name in ("%tid", "%ntid"):
+            c.ranges[c.specials[name, component][1]] = BLOCK_SIDE
 
 
 def _grid(c: FunctionLowering, name: str, dimension: int) -> str:
@@ -59,7 +62,9 @@ def register(c: FunctionLowering, name: str, component: str | None) -> tuple[str
             return c.specials[name, component]
         c.unsupported(f"{name} is read as a whole", f"read {name}.x, {name}.y and {name}.z")
     if name == "%laneid":
-        return "i32", c.target.lane_id(c)
+        lane = c.target.lane_id(c)
+        c.ranges[lane] = (0, 31)
+        return "i32", lane
     found = c.target.special(c, name, component)
     if found is None:
         shown = name if component is None else f"{name}.{component}"

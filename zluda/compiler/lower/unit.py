@@ -45,6 +45,8 @@ class Routine:
     """Registers kept as pointers (provenance.infer)."""
     bases: dict[int, str] = field(default_factory=dict)
     """Which operand of an add or sub is the address, by the instruction's offset."""
+    roots: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """Pointers that are always a multiple of so many bytes behind another register (roots.find)."""
     signature: Signature | None = None
     """Of a device function; None for the kernel."""
     needs: frozenset[str] = frozenset()

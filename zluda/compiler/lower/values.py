@@ -6,6 +6,7 @@ import math
 import struct
 from typing import NamedTuple
 
+from zluda.compiler.lower.affine import Affine
 from zluda.compiler.lower.writer import FunctionWriter
 from zluda.ptx.tree import Float
 
@@ -33,6 +34,10 @@ class Value(NamedTuple):
 
     type: str
     name: str
+    affine: Affine | None = None
+    """What an integer is the sum of; for a pointer or a shared offset, its bytes from `root` (or the block's start)."""
+    root: str = ""
+    """The pointer that `affine` counts from; empty: this one itself."""
 
     @property
     def is_pointer(self) -> bool:

@@ -55,6 +55,8 @@ class FunctionWriter:
         self._prologue: list[str] = []
         self._lines: list[str] = []
         self._target = self._lines
+        self.cut: dict[str, str] = {}
+        """i32 values that are truncated i64 values, with what they were cut from."""
         self.open = False
         """Whether a block is open: started and without a terminator."""
 
@@ -67,6 +69,8 @@ class FunctionWriter:
     def op(self, text: str) -> str:
         name = f"%{self.fresh()}"
         self._target.append(f"  {name} = {text}")
+        if text.startswith("trunc i64 ") and text.endswith(" to i32"):
+            self.cut[name] = text[len("trunc i64 ") : -len(" to i32")]
         return name
 
     def void(self, text: str) -> None:
