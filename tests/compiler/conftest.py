@@ -27,21 +27,24 @@ def request_for() -> Callable[..., CompileRequest]:
     return make
 
 
-@pytest.fixture
-def fake_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def fake_compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Workers take tests/compiler/fakes/portable.py for zluda.compiler.portable, and find the backend `fake`."""
-    info = tmp_path / "site" / "fake_vendor-1.dist-info"
-    info.mkdir(parents=True)
+    site = tmp_path_factory.mktemp("site")
+    info = site / "fake_vendor-1.dist-info"
+    info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fake-vendor\nVersion: 1\n")
     (info / "entry_points.txt").write_text("[zluda]\nfake = fake_vendor\n")
-    (info.parent / "fake_vendor.py").symlink_to(FAKES / "fake_vendor.py")
-    monkeypatch.syspath_prepend(str(info.parent))
+    (site / "fake_vendor.py").symlink_to(FAKES / "fake_vendor.py")
     plant = (
         "import importlib.util; spec = importlib.util.spec_from_file_location("
         f"'zluda.compiler.portable', {str(FAKES / 'portable.py')!r}); module = importlib.util.module_from_spec(spec); "
         "sys.modules['zluda.compiler.portable'] = module; spec.loader.exec_module(module); "
     )
-    monkeypatch.setattr(supervisor, "_SETUP", plant)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(site))
+        patch.setattr(supervisor, "_SETUP", plant)
+        yield
 
 
 @pytest.fixture
@@ -58,6 +61,9 @@ def make_service(fake_compiler: None) -> Iterator[Callable[..., CompileService]]
         service.close()
 
 
-@pytest.fixture
-def service(make_service: Callable[..., CompileService]) -> CompileService:
-    return make_service()
+@pytest.fixture(scope="module")
+def service(fake_compiler: None) -> Iterator[CompileService]:
+    """A service that the tests of a module share: what one does to its worker must not matter to the next."""
+    service = CompileService(None)
+    yield service
+    service.close()
