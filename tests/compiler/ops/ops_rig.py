@@ -22,6 +22,9 @@ from zluda.compiler.portable import compile_portable
 
 Oracle = Callable[..., "int | tuple[int, ...] | Any"]
 
+OUTPUTS = "xyzwstuv"
+"""Names of outputs."""
+
 HEADER = ".version 9.0\n.target sm_90\n.address_size 64\n"
 
 
@@ -127,7 +130,7 @@ def _kernel(name: str, form: Form) -> str:
     lines = [f".visible .entry {name}(.param .u64 pin, .param .u64 pout)\n{{", "    .reg .b64 %in, %out, %step;"]
     lines += ["    .reg .b32 %cta, %dim, %word;", f"    {form.registers}"]
     inputs = [(f"%{'abcdefgh'[i]}", type) for i, type in enumerate(form.inputs)]
-    outputs = [(f"%{'xyzw'[i]}", type) for i, type in enumerate(form.outputs)]
+    outputs = [(f"%{OUTPUTS[i]}", type) for i, type in enumerate(form.outputs)]
     lines += [f"    .reg .{_register_type(type)} {register};" for register, type in inputs + outputs]
     lines += [
         "    mov.u32 %word, %tid.x;",
@@ -192,6 +195,28 @@ def run(forms: Iterable[Form]) -> list[str]:
 def check(forms: Iterable[Form]) -> None:
     wrong = run(forms)
     assert not wrong, "\n" + "\n".join(wrong)
+
+
+def together(forms: Iterable[Form]) -> list[Form]:
+    """Forms of one output each with the same inputs and values, joined eight to a kernel: builds cost the most."""
+    groups: dict[tuple[object, ...], list[Form]] = {}
+    for form in forms:
+        assert len(form.outputs) == 1 and not form.registers
+        groups.setdefault((tuple(form.inputs), tuple(form.values)), []).append(form)
+    joined = []
+    for group in groups.values():
+        for start in range(0, len(group), len(OUTPUTS)):
+            part = group[start : start + len(OUTPUTS)]
+            joined.append(
+                Form(
+                    "\n".join(form.text.replace("%x", f"%{OUTPUTS[i]}") for i, form in enumerate(part)),
+                    part[0].inputs,
+                    [form.outputs[0] for form in part],
+                    lambda *row, part=part: tuple(form.expect(*row) for form in part),
+                    part[0].values,
+                )
+            )
+    return joined
 
 
 # --- values -----------------------------------------------------------------------------------------

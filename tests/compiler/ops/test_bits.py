@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from ops_rig import Form, check, integers, pairs, signed
+from ops_rig import Form, check, integers, pairs, signed, together
 
 AMOUNTS = [0, 1, 15, 16, 17, 31, 32, 33, 63, 64, 65, 255, 256, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF]
 
@@ -32,7 +32,7 @@ def test_logic() -> None:
         Form("xor.pred %x, %a, %b;", ("pred", "pred"), ("pred",), lambda a, b: a ^ b, truth),
         Form("not.pred %x, %a;", ("pred",), ("pred",), lambda a: 1 - a, pairs((0, 1))),
     ]
-    check(forms)
+    check(together(forms))
 
 
 def table(a: int, b: int, c: int, lut: int) -> int:
@@ -122,7 +122,7 @@ def test_shifts() -> None:
                 pairs(integers(32)[::2], integers(32)[::2], AMOUNTS),
             )
         )
-    check(forms)
+    check(together(forms))
 
 
 def find(value: int, bits: int, sign: bool, shift: bool) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ops_rig import Form, check, integers, number, pairs, signed
+from ops_rig import Form, check, integers, number, pairs, signed, together
 
 WIDTHS = (16, 32, 64)
 TYPES = [f"{k}{n}" for n in WIDTHS for k in "us"]
@@ -53,7 +53,7 @@ def test_add_sub_mul() -> None:
         binary("add.sat.s32", "s32", "s32", lambda a, b: clamp(a + b, "s32")),
         binary("sub.sat.s32", "s32", "s32", lambda a, b: clamp(a - b, "s32")),
     ]
-    check(forms)
+    check(together(forms))
 
 
 def test_div_rem_min_max() -> None:
@@ -81,7 +81,7 @@ def test_div_rem_min_max() -> None:
                     pairs(integers(32)),
                 )
             )
-    check(forms)
+    check(together(forms))
 
 
 def test_unary() -> None:
@@ -92,7 +92,7 @@ def test_unary() -> None:
             Form(f"abs.s{bits} %x, %a;", (f"s{bits}",), (f"s{bits}",), lambda a, n=bits: abs(signed(a, n)), values),
             Form(f"neg.s{bits} %x, %a;", (f"s{bits}",), (f"s{bits}",), lambda a: -a, values),
         ]
-    check(forms)
+    check(together(forms))
 
 
 def test_mad_and_sad() -> None:
@@ -158,7 +158,7 @@ def test_mad_and_sad() -> None:
                     pairs(edges, edges, values[::3]),
                 ),
             ]
-    check(forms)
+    check(together(forms))
 
 
 def test_carry_chains() -> None:
@@ -248,4 +248,4 @@ def test_dot_products() -> None:
                     values,
                 ),
             ]
-    check(forms)
+    check(together(forms))
