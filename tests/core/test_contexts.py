@@ -1,6 +1,7 @@
 """Contexts: life, current stack, sticky errors, the order in which things go."""
 
 import gc
+import threading
 
 import pytest
 
@@ -231,3 +232,29 @@ def test_closing_the_driver_closes_everything_once(bench):
     del streams, event
     gc.collect()
     assert all(m.closed == 1 for m in bench.fake.markers)
+
+
+def test_retaining_while_the_last_release_is_under_way(bench):
+    context = bench.context
+    context.legacy.fill(context.allocate(64), 1, 1, 64)
+    bench.fake.hold()
+    context.legacy.fill(context.allocate(64), 1, 1, 64)
+    queue = context.legacy._queue
+    bench.device.release_primary_wait()
+    assert bench.device.primary_state() == (0, False)
+    timer = threading.Timer(0.05, bench.fake.release)
+    timer.start()
+    assert bench.device.retain_primary() is context
+    timer.join()
+    assert queue.closed == 1 and bench.window.live == {} and context.active
+    context.allocate(64)
+
+
+def test_closing_while_a_destruction_is_under_way(bench):
+    context = bench.device.create_context()
+    bench.fake.hold()
+    context.legacy.fill(context.allocate(64), 1, 1, 64)
+    context.destroy_wait()
+    bench.fake.release()
+    bench.driver.close()
+    assert bench.window.live == {} and all(q.closed == 1 for q in bench.fake.queues)

@@ -60,6 +60,8 @@ class Context:
         """`check` would raise: looked at by the launch path."""
         self.error: CudaError | None = None
         """The sticky error, once there is one."""
+        self.ending: Wait | None = None
+        """While the context is emptied: what that waits for."""
         self.cache_config = 0
         """CUfunc_cache; kept, as a preference the devices here have no use for."""
         self.shared_config = 0
@@ -411,11 +413,12 @@ class Context:
         """Take everything out of the context; an inactive one is empty already."""
         with self.device.lock:
             if not self.active:
-                return Wait(self, quiet=True)
+                return self.ending or Wait(self, quiet=True)
             points = self._points()
             self.active = False
             self.unusable = True
-            return Wait(self, points, quiet=True).then(self._empty)
+            self.ending = Wait(self, points, quiet=True).then(self._empty)
+            return self.ending
 
     def _empty(self) -> None:
         """Release what is in the context: modules, events, streams, memory. Failures are logged; the rest goes on."""
@@ -436,6 +439,7 @@ class Context:
             device.marker_bin.empty()
             self.error = None
             self._clear()
+            self.ending = None
             device.contexts.discard(self)
 
 

@@ -151,11 +151,17 @@ class CudaDevice:
 
     def retain_primary(self) -> Context:
         """cuDevicePrimaryCtxRetain: the primary context, made active by the first retain."""
-        with self.lock:
-            if not self.primary.active:
-                self.primary.activate()
-            self._retained += 1
-            return self.primary
+        primary = self.primary
+        while True:
+            ending = primary.ending
+            if ending is not None:  # released a moment ago; what was in it goes first
+                ending.block()
+            with self.lock:
+                if primary.ending is None:
+                    if not primary.active:
+                        primary.activate()
+                    self._retained += 1
+                    return primary
 
     def release_primary(self) -> None:
         """cuDevicePrimaryCtxRelease, waiting for the work in it where it was the last."""
@@ -169,7 +175,7 @@ class CudaDevice:
             self._retained -= 1
             if self._retained:
                 return Wait(self.primary, quiet=True)
-        return self.primary.empty_wait()
+            return self.primary.empty_wait()
 
     def reset_primary(self) -> None:
         """cuDevicePrimaryCtxReset: destroy what is in the primary context and forget its error; retains stay."""
@@ -177,16 +183,14 @@ class CudaDevice:
 
     def reset_primary_wait(self) -> Wait:
         """As `reset_primary`, to be waited for."""
-        with self.lock:
-            retained = self._retained
-        wait = self.primary.empty_wait()
 
         def again() -> None:
             with self.lock:
-                if retained and not self.primary.active:
+                if self._retained and not self.primary.active:
                     self.primary.activate()
 
-        return wait.then(again)
+        with self.lock:
+            return self.primary.empty_wait().then(again)
 
     def primary_state(self) -> tuple[int, bool]:
         """cuDevicePrimaryCtxGetState: its flags, and whether it is active."""
