@@ -59,6 +59,7 @@ class Arg:
     absolute: float = 0.0
     relative: float = 0.0
     any_order: bool = False
+    passed: bool = True
 
 
 def value(kind: str, bits: int | Bits, name: str = "", align: int = 0) -> Arg:
@@ -70,6 +71,11 @@ def value(kind: str, bits: int | Bits, name: str = "", align: int = 0) -> Arg:
 def source(kind: str, bits: Bits, name: str = "") -> Arg:
     """A buffer that the kernel reads."""
     return Arg("in", kind, name, bits=bits)
+
+
+def hidden(kind: str, bits: Bits, name: str = "") -> Arg:
+    """A buffer that the kernel reads but no parameter points to: other arguments hold its address."""
+    return Arg("in", kind, name, bits=bits, passed=False)
 
 
 def target(kind: str, expected: Bits, name: str = "", **how: object) -> Arg:
@@ -182,6 +188,8 @@ def _argument_lines(arg: Arg, names: dict[str, str]) -> list[str]:
         if elements:
             text = text_of(elements, width)
             lines.append(f"{key} = {_string('$' + names[text]) if text in names else _multiline(text)}")
+    if not arg.passed:
+        lines.append("passed = false")
     if arg.align:
         lines.append(f"align = {arg.align}")
     if arg.ulp:
@@ -242,7 +250,7 @@ class Module:
         parameters are the buffers in order, then the count. Returns the kernel's name.
         """
         names = [f"%{letter}" for letter in "abcghk"[: len(inputs)]]
-        results = [f"%{letter}" for letter in "defmno"[: len(outputs)]]
+        results = [f"%{letter}" for letter in "defmnoqstv"[: len(outputs)]]
         buffers = len(inputs) + len(outputs)
         lines = [f".visible .entry {kernel}("]
         lines += [f"    .param .u64 {kernel}_param_{number}," for number in range(buffers)]
@@ -297,7 +305,7 @@ def elementwise_case(
     """The case of an elementwise kernel: as many threads as elements, the last block partly idle."""
     count = len(inputs[0][1])
     args = [source(kind, bits, letter) for letter, (kind, bits) in zip("abcghk", inputs, strict=False)]
-    for arg, letter in zip(outputs, "defmno", strict=False):
+    for arg, letter in zip(outputs, "defmnoqstv", strict=False):
         arg.name = arg.name or letter
         assert len(arg.expected) == count
     args += outputs

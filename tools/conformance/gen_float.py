@@ -263,9 +263,9 @@ def flushing(file: CaseFile) -> None:
     kernel = module.elementwise(
         "fma_rn_ftz_f32", [("f32", "f32")] * 3, [("f32", "f32")], "fma.rn.ftz.f32 %d, %a, %b, %c;"
     )
-    expected = [flushed(ieee.fma, f, x, y, z) for x, y, z in zip(a, b, c, strict=True)]
+    fused_values = [flushed(ieee.fma, f, x, y, z) for x, y, z in zip(a, b, c, strict=True)]
     elementwise_case(
-        file, "fma_rn_ftz_f32", module, kernel, [("f32", a), ("f32", b), ("f32", c)], [target("f32", expected)],
+        file, "fma_rn_ftz_f32", module, kernel, [("f32", a), ("f32", b), ("f32", c)], [target("f32", fused_values)],
         section="9.7.3.6",
     )  # fmt: skip
     a = [x | s for x in [*small, 0x7E800000, 0x7F000000, 0x7E7FFFFF] for s in (0, f.sign)]
@@ -326,10 +326,10 @@ def saturating(file: CaseFile) -> None:
         results = [exact(f, x, y, "rn") for x, y in zip(a, b, strict=True)]
         elementwise_case(file, name, module, kernel, [("f32", a), ("f32", b)], [saturated(f, results)], section=section)
     kernel = module.elementwise("fma_sat_f32", [("f32", "f32")] * 3, [("f32", "f32")], "fma.rn.sat.f32 %d, %a, %b, %c;")
-    results = column(lambda x, y, z: ieee.fma(f, x, y, z), a, b, c)
+    fused_results = column(lambda x, y, z: ieee.fma(f, x, y, z), a, b, c)
     elementwise_case(
         file, "fma_sat_f32", module, kernel, [("f32", a), ("f32", b), ("f32", c)],
-        [saturated(f, [r for r in results if r is not None])], section="9.7.3.6",
+        [saturated(f, [r for r in fused_results if r is not None])], section="9.7.3.6",
     )  # fmt: skip
     kernel = module.elementwise(
         "add_ftz_sat_f32", [("f32", "f32")] * 2, [("f32", "f32")], "add.rn.ftz.sat.f32 %d, %a, %b;"

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import _build
 
-GENERATORS = ("gen_integer", "gen_bits", "gen_float")
+GENERATORS = ("gen_integer", "gen_bits", "gen_float", "gen_convert", "gen_compare", "gen_memory")
 """Modules of this folder with a function `generate() -> list[CaseFile]`."""
 
 

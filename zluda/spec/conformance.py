@@ -94,6 +94,8 @@ class ArgumentSpec(_Model):
     """What `out` and `inout` must hold after the launch; `-` where anything may stand."""
     mask: Bits = ""
     """Bits that count, for each element of `expected`; absent: all."""
+    passed: bool = True
+    """False: a buffer that is no parameter; its address stands in other arguments. Such come last."""
     align: int = 0
     """Alignment of a value in the parameter block, in bytes; 0: that of its elements."""
     ulp: int = Field(default=0, ge=0)

@@ -37,6 +37,7 @@ class Argument:
     absolute: float = 0.0
     relative: float = 0.0
     any_order: bool = False
+    passed: bool = True
 
     @property
     def is_buffer(self) -> bool:
@@ -129,4 +130,5 @@ def _argument(table: Mapping[str, Any], data: Mapping[str, str]) -> Argument:
         absolute=table.get("absolute", 0.0),
         relative=table.get("relative", 0.0),
         any_order=table.get("order", "exact") == "any",
+        passed=table.get("passed", True),
     )

@@ -40,6 +40,8 @@ class Buffer:
     image: bytes
     start: int
     fixups: tuple[Fixup, ...] = ()
+    passed: bool = True
+    """Whether a parameter of the kernel points to it."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def plan(case: Case) -> Launch:
         else:
             payload = pack(argument.bits, argument.width)
         guard = bytes([GUARD_BYTE]) * GUARD
-        arguments.append(Buffer(guard + payload + guard, GUARD, _fixups(argument.bits, GUARD)))
+        arguments.append(Buffer(guard + payload + guard, GUARD, _fixups(argument.bits, GUARD), argument.passed))
     return Launch(case.kernel, case.grid, case.block, case.shared, tuple(arguments))
 
 
