@@ -450,7 +450,7 @@ CUresult zl_module_names(CUmodule hmod, uint32_t *count, zl_tail *names)
 CUresult zl_cuModuleGetFunctionCount(zl_context *context, unsigned int *count, CUmodule mod)
 {
     zl_tail names = {0};
-    uint32_t found;
+    uint32_t found = 0;
     CUresult result = zl_module_names(mod, &found, &names);
 
     (void)context;
@@ -463,7 +463,7 @@ CUresult zl_cuModuleGetFunctionCount(zl_context *context, unsigned int *count, C
 CUresult zl_cuModuleEnumerateFunctions(zl_context *context, CUfunction *functions, unsigned int numFunctions, CUmodule mod)
 {
     zl_tail names = {0};
-    uint32_t found;
+    uint32_t found = 0;
     const char *name;
     CUresult result;
 
