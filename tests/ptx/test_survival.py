@@ -39,7 +39,7 @@ WELL_FORMED = r"""// a comment
 	tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, s, {%f1, 0f3F800000}];
 $L__BB0_2:
 	{ // callseq
-	.param .b64 param0; .pragma "nounroll";
+	.param .b64 param0; .param .align 8 .b8 p1[16]; .pragma "nounroll";
 	call.uni (retval0), vprintf, (param0, 1);
 	P: .callprototype (.param .b32 _) _ (.param .b64 _);
 	T: .branchtargets A, B; brx.idx %r1, T;

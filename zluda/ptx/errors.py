@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zluda.ptx.tree import Source
+from zluda.ptx.source import Source
 
 _WIDEST = 160
 """Longest piece of a line that a message shows."""

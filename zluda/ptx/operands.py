@@ -180,36 +180,34 @@ class OperandCache(dict[str, Operand]):
     __slots__ = ()
 
     def __missing__(self, text: str) -> Operand:
-        made = self[text] = self._read(text)
-        return made
-
-    def _read(self, text: str) -> Operand:
+        made: Operand
         match = _quick.fullmatch(text)
-        if match is not None and "WARP_SZ" not in text:
-            kind = match.lastgroup
-            if kind == "name":
-                return Name(match["name"])
-            if kind == "integer":
-                return Integer(int(match["integer"]))
-            if kind == "address":
-                return Address(Name(match[9]), int(match[10] or 0))
-            if kind == "component":
-                return Component(match[3], match[4])
-            if kind == "single":
-                return Float(int(match["single"], 16), 32)
-            if kind == "double":
-                return Float(int(match["double"], 16), 64)
-            if kind == "vector":
-                return Vector(tuple([self[item] for item in match[12].split(",")]))
-            if kind == "pair":
-                return Pair(Name(match[14]), Name(match[15]))
-            if kind == "not":
-                return Not(Name(match[17]))
-        cursor = Cursor(text)
-        read = operand(cursor, group=True)
-        if cursor.skip() != len(text):
-            raise Reject(cursor.position, "more than one operand")
-        return read
+        kind = None if match is None or "WARP_SZ" in text else match.lastgroup
+        if match is None or kind is None:
+            cursor = Cursor(text)
+            made = operand(cursor, group=True)
+            if cursor.skip() != len(text):
+                raise Reject(cursor.position, "more than one operand")
+        elif kind == "name":
+            made = Name(match[1])
+        elif kind == "address":
+            made = Address(Name(match[9]), int(match[10] or 0))
+        elif kind == "single":
+            made = Float(int(match["single"], 16), 32)
+        elif kind == "integer":
+            made = Integer(int(match["integer"]))
+        elif kind == "vector":
+            made = Vector(tuple([self[item] for item in match[12].split(",")]))
+        elif kind == "component":
+            made = Component(match[3], match[4])
+        elif kind == "double":
+            made = Float(int(match["double"], 16), 64)
+        elif kind == "pair":
+            made = Pair(Name(match[14]), Name(match[15]))
+        else:
+            made = Not(Name(match[17]))
+        self[text] = made
+        return made
 
 
 class OpcodeCache(dict[str, Opcode]):

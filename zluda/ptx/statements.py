@@ -32,14 +32,15 @@ _common = re.compile(
       (@!?{IDENTIFIER}[ \t]++)?+([a-z]\w*+(?:\.\w++(?:::\w++)*+)*+)(?:\s++|(?=;))([^;:/"@]*+);
     | ({IDENTIFIER}):(?!:|\s*+(?:/|\.[bc]))
     | ([{{}}])
-    | \.reg\s++\.(pred|[bsu](?:8|16|32|64)|f(?:16|32|64))\s++({IDENTIFIER})(?:<({_NUMBER})>)?+;
+    | \.(reg|param)\s++(?:\.align\s++(1|2|4|8|16)\s++)?+\.(pred|[bsu](?:8|16|32|64)|f(?:16|32|64))\s++
+      ({IDENTIFIER})(?:<({_NUMBER})>)?+(?:\[({_NUMBER})\])?+;
     | \.loc\s++({_NUMBER})\s++({_NUMBER})\s++({_NUMBER})
       (?:,\s*+function_name\s++({IDENTIFIER})\s*+,\s*+inlined_at\s++({_NUMBER})\s++({_NUMBER})\s++({_NUMBER}))?+
       (?=\s++(?:[^\s,/+]|//[^\n]*+\n\s*+[^\s,/+]))
     )""",
     re.ASCII | re.VERBOSE,
 )
-_OPERANDS, _LABEL, _BRACE, _REGISTERS = 3, 4, 5, (7, 8)
+_OPERANDS, _LABEL, _BRACE, _DECLARATION = 3, 4, 5, (9, 10, 11)
 
 # Operands of an instruction where some are in brackets: no bracket inside another one of its kind.
 _split = re.compile(r"(?:[^,{}()\[\]]++|\{[^{}]*+\}|\[(?:[^{}\[\]]++|\{[^{}]*+\})*+\]|\([^()]*+\))++")
@@ -116,8 +117,8 @@ class _Body:
                             cursor.position = match.end()
                             return self.statements
                         append = self.statements.append
-                    elif kind in _REGISTERS:
-                        append(_quick_registers(match))
+                    elif kind in _DECLARATION:
+                        append(_quick_declaration(match))
                     else:
                         append(_quick_location(match))
                     position = match.end()
@@ -246,15 +247,23 @@ def _pieces(rest: str, opcode: str) -> list[str]:
     return pieces
 
 
-def _quick_registers(match: re.Match[str]) -> Variable:
-    kind, name, count = match.group(6, 7, 8)
-    return Variable(match.start(7), Space.REG, name, kind, count=None if count is None else int(count))
+def _quick_declaration(match: re.Match[str]) -> Variable:
+    space, align, kind, name, count, extent = match.group(6, 7, 8, 9, 10, 11)
+    return Variable(
+        match.start(9),
+        Space.REG if space == "reg" else Space.PARAM,
+        name,
+        kind,
+        shape=() if extent is None else (int(extent),),
+        align=None if align is None else int(align),
+        count=None if count is None else int(count),
+    )
 
 
 def _quick_location(match: re.Match[str]) -> Location:
-    file, line, column, function, at_file, at_line, at_column = match.group(9, 10, 11, 12, 13, 14, 15)
+    file, line, column, function, at_file, at_line, at_column = match.group(12, 13, 14, 15, 16, 17, 18)
     inlined = None if function is None else (int(at_file), int(at_line), int(at_column))
-    start = match.string.rindex(".loc", match.start(), match.start(9))
+    start = match.string.rindex(".loc", match.start(), match.start(12))
     return Location(start, int(file), int(line), int(column), function, inlined)
 
 
