@@ -174,7 +174,7 @@ def generic(file: CaseFile) -> None:
         out.append((data[3] + 1000, 202 + 2000, t + 300 + 4000, TABLE[5])[t & 3])
     file.add("generic_select", "memory", "generic_select", [source("b32", data, "in"), target("b32", out, "out")],
              block=(40,), needs=["barrier"], section="9.7.9.20",
-             note="Whether a constant's address counts as global the ISA leaves open; that is not looked at.")  # fmt: skip
+             note="Whether a constant's address counts as global is not looked at.")  # fmt: skip
     file.add("cvta_round_trip", "memory", "cvta_round_trip",
              [source("b32", [5, 90], "in"), target("b32", [0x0100005A + t for t in range(16)], "out")], block=(16,),
              section="9.7.9.20")  # fmt: skip
@@ -200,7 +200,8 @@ def parameters(file: CaseFile) -> None:
         "parameters", "memory", "parameters",
         [
             value("b64", bits, "structure", align=8), value("u8", 200), value("f64", F64.sign),
-            value("b32", vector, align=16), value("u16", 0xFFFE), target("b32", out, "out"), hidden("b32", numbers, "numbers"),
+            value("b32", vector, align=16), value("u16", 0xFFFE), target("b32", out, "out"),
+            hidden("b32", numbers, "numbers"),
         ],
         block=(8,), section="5.1.6", needs=["fp64", "memory.usm"],
         note="The address of `numbers` stands in the structure only.",
@@ -292,7 +293,8 @@ def shared_addresses(file: CaseFile) -> None:
         x = (a[63 - t] + special & FULL) ^ special
         out.append(x + 0x600DCAFE + 4 * (t ^ 63) & FULL)
     file.add("name_and_arithmetic", "shared", "name_and_arithmetic",
-             [source("b32", a, "in"), target("b32", out, "out")], block=(64,), needs=["barrier"], section="5.1.7")  # fmt: skip
+             [source("b32", a, "in"), target("b32", out, "out")], block=(64,), needs=["barrier"],
+             section="5.1.7")  # fmt: skip
     out = []
     for t in range(32):
         other = (t + 5) & 31
@@ -304,7 +306,8 @@ def shared_addresses(file: CaseFile) -> None:
     for t in range(32):
         out += [3 * sum(b) & FULL, sum(b[: t + 1]) & FULL]
     file.add("pointer_to_function", "shared", "pointer_to_function",
-             [source("b32", b, "in"), target("b32", out, "out")], block=(32,), needs=["barrier"], section="9.7.9.20")  # fmt: skip
+             [source("b32", b, "in"), target("b32", out, "out")], block=(32,), needs=["barrier"],
+             section="9.7.9.20")  # fmt: skip
     file.add("module_scope", "shared", "module_scope", [target("b32", [3 * t + 1000 for t in range(64)], "out")],
              block=(64,), needs=["barrier"], section="5.1.7")  # fmt: skip
 

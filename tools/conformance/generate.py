@@ -15,7 +15,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import _build
 
-GENERATORS = ("gen_integer", "gen_bits", "gen_float", "gen_convert", "gen_compare", "gen_memory")
+GENERATORS = (
+    "gen_integer",
+    "gen_bits",
+    "gen_float",
+    "gen_math",
+    "gen_convert",
+    "gen_compare",
+    "gen_memory",
+    "gen_threads",
+    "gen_atomics",
+    "gen_programs",
+)
 """Modules of this folder with a function `generate() -> list[CaseFile]`."""
 
 
