@@ -1,4 +1,4 @@
-"""Make the C sources of the client from spec/: `python -m zluda.client.generate OUTDIR` (or `--header FILE` for cuda.h alone).
+"""Make the C sources of the client from spec/: `python -m zluda.client.generate OUTDIR`; `--header FILE` for cuda.h alone.
 
 OUTDIR gets
     cuda.h            the driver API's types, numbers and prototypes, for the client and for programs without a toolkit
@@ -52,7 +52,9 @@ def generate(folder: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m zluda.client.generate", description="Generate the client's C sources.")
+    parser = argparse.ArgumentParser(
+        prog="python -m zluda.client.generate", description="Generate the client's C sources."
+    )
     parser.add_argument("folder", type=Path, nargs="?", help="where all generated files go")
     parser.add_argument("--header", type=Path, metavar="FILE", help="write cuda.h there")
     options = parser.parse_args(arguments)

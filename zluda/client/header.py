@@ -35,7 +35,10 @@ def newest(functions: tuple[Function, ...]) -> dict[str, Function]:
     """
     found: dict[str, Function] = {}
     for function in functions:
-        if any(f.symbol == function.name for f in functions) and function.name in ("cuCtxGetDevice", "cuCtxSynchronize"):
+        if any(f.symbol == function.name for f in functions) and function.name in (
+            "cuCtxGetDevice",
+            "cuCtxSynchronize",
+        ):
             continue
         if function.name not in found or found[function.name].since < function.since:
             found[function.name] = function

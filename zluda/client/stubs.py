@@ -1,4 +1,4 @@
-"""zl_entry.c: every exported symbol, with the checks that all entry points share; bodies of `call` and `post` functions."""
+"""zl_entry.c: every exported symbol, with the checks that all share, and the bodies of `call` and `post` functions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from zluda.spec.driver_api import Function, Parameter, driver_api
 
 
 def _body_prototype(function: Function) -> str:
-    """The hand-written part: the current context first, where one is required; the default stream last, where implied."""
+    """The hand-written part: the current context first, where required; the default stream last, where implied."""
     declarations = ["zl_context *context"] if function.context == "current" else []
     declarations += [p.declaration for p in function.parameters]
     if function.implicit_stream:
@@ -17,7 +17,11 @@ def _body_prototype(function: Function) -> str:
 
 def bodies_header() -> str:
     """Prototypes of the hand-written bodies."""
-    lines = ["/* Bodies of the entry points. Generated from spec/; do not edit. */", "#ifndef ZL_BODIES_H", "#define ZL_BODIES_H"]
+    lines = [
+        "/* Bodies of the entry points. Generated from spec/; do not edit. */",
+        "#ifndef ZL_BODIES_H",
+        "#define ZL_BODIES_H",
+    ]
     lines += [_body_prototype(f) + ";" for f in driver_api().function if f.answer == "local" and f.support != "none"]
     return "\n".join([*lines, "#endif", ""])
 
@@ -70,18 +74,23 @@ def _remote(function: Function, per_thread: bool) -> list[str]:
             kind = "stream" if p.type == "CUstream" else "event"
             lines += [
                 f"    uint64_t {p.name}_wire;",
-                f"    if ((result = zl_use_{kind}({_argument(p, per_thread)}, &where, &{p.name}_wire)) != CUDA_SUCCESS)",
+                f"    result = zl_use_{kind}({_argument(p, per_thread)}, &where, &{p.name}_wire);",
+                "    if (result != CUDA_SUCCESS)",
                 "        return result;",
             ]
             values[p.name] = f"{p.name}_wire"
+    call = str(function.answer == "call").lower()
     lines += [
-        f"    struct zl_cmd_{symbol} *command = zl_begin(ZL_OP_{symbol}, where, sizeof *command, {int(function.answer == 'call')});",
+        f"    struct zl_cmd_{symbol} *command = zl_begin(ZL_OP_{symbol}, where, sizeof *command, {call});",
         "    if (!command)",
         "        return zl_gone();",
     ]
     lines += [f"    command->{name} = {value};" for name, value in values.items()]
     if function.answer == "post":
-        lines += [f"    zl_post(&command->header, {'where' if _has_stream(function) else 'NULL'});", "    return CUDA_SUCCESS;"]
+        lines += [
+            f"    zl_post(&command->header, {'where' if _has_stream(function) else 'NULL'});",
+            "    return CUDA_SUCCESS;",
+        ]
         return lines
     if function.outputs:
         lines += [

@@ -27,7 +27,7 @@ def _struct(layout: Layout, header: bool) -> str:
     for number, field in enumerate(layout.fields):
         if field.offset - at >= 8:
             lines.append(f"    uint8_t gap{number}[{field.offset - at}];")
-        array = f"[{field.count}]" if field.count > 1 else ""
+        array = f"[{field.length}]" if field.length > 1 else ""
         lines.append(f"    {_C_TYPES[field.type]} {field.name}{array};")
         at = field.offset + field.size
     if layout.size - at >= 8:

@@ -120,7 +120,9 @@ def _call(state: State, command: Command, registered: _Registered) -> Entry:
         if record is not None:
             state.publish(record)
         if isinstance(error, CudaError):
-            if error.name != "CUDA_ERROR_NOT_READY":
+            if error.code == UNKNOWN:
+                _log.error("%s: %s", name, error)
+            elif error.name != "CUDA_ERROR_NOT_READY":
                 _log.info("%s: %s", name, error)
             send(slot, error.code)
         else:
@@ -172,4 +174,3 @@ def _call(state: State, command: Command, registered: _Registered) -> Entry:
 
 _WAITING = {"context_synchronize", "turn", "cuStreamSynchronize", "cuStreamQuery", "cuEventSynchronize", "cuEventQuery"}
 """Calls that may return the errors of earlier, asynchronous work."""
-

@@ -43,7 +43,7 @@ def _serve(client: startup.Client) -> int:
     except startup.Failure as failure:
         startup.refuse(client.connection, failure.code, str(failure))
         return 1
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - cuInit tells the program, whatever it is
         _log.exception("the driver process cannot start")
         startup.refuse(client.connection, 999, f"the driver process cannot start: {error!r}")
         return 1

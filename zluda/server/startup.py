@@ -75,9 +75,7 @@ def meet(connection: socket.socket) -> Client:
 
 def ready(client: Client) -> None:
     """Tell the client to go on; it gets a pidfd of this process."""
-    message = _answer.pack(
-        CONSTANTS["ANSWER_READY"], 0, client.window.base, client.window.size, os.getpid(), 0, b""
-    )
+    message = _answer.pack(CONSTANTS["ANSWER_READY"], 0, client.window.base, client.window.size, os.getpid(), 0, b"")
     own = os.pidfd_open(os.getpid())
     socket.send_fds(client.connection, [message], [own])
     os.close(own)

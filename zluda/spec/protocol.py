@@ -34,16 +34,16 @@ _WIRE = {
 
 
 class Field(NamedTuple):
-    """A field laid out: `count` elements of a wire type at `offset` (bytes)."""
+    """A field laid out: `length` elements of a wire type at `offset` (bytes)."""
 
     type: str
-    count: int
+    length: int
     name: str
     offset: int
 
     @property
     def size(self) -> int:
-        return _SIZES[self.type] * self.count
+        return _SIZES[self.type] * self.length
 
 
 class Layout(NamedTuple):
@@ -58,10 +58,10 @@ class Layout(NamedTuple):
         text, at = "<", 0
         for field in self.fields:
             text += f"{field.offset - at}x" if field.offset > at else ""
-            if field.type in ("char", "u8") and field.count > 1:
-                text += f"{field.count}s"
+            if field.type in ("char", "u8") and field.length > 1:
+                text += f"{field.length}s"
             else:
-                text += (str(field.count) if field.count > 1 else "") + _CODES[field.type]
+                text += (str(field.length) if field.length > 1 else "") + _CODES[field.type]
             at = field.offset + field.size
         return text + (f"{self.size - at}x" if self.size > at else "")
 
@@ -147,7 +147,9 @@ def wire_type(c_type: str) -> str:
         return "u64"
     if any(e.name == c_type for e in api.enum):
         return "i32"
-    raise ValueError(f"spec/driver_api: a parameter of type {c_type} cannot travel by value; answer the function locally")
+    raise ValueError(
+        f"spec/driver_api: a parameter of type {c_type} cannot travel by value; answer the function locally"
+    )
 
 
 def _fields(parameters: tuple[Parameter, ...], pointed: bool) -> tuple[_FieldSpec, ...]:

@@ -40,7 +40,7 @@ class RangeAllocator:
         return at
 
     def free(self, address: int) -> tuple[int, int]:
-        """Take a piece back; the start and size of the free piece it is now part of. Raises KeyError if not allocated."""
+        """Take a piece back; start and size of the free piece it is now part of. Raises KeyError if not allocated."""
         size = self._used.pop(address)
         start, end = address, address + size
         if end in self._free:

@@ -37,7 +37,7 @@ class Window:
         self._open = True
 
     def allocate(self, size: int, alignment: int = 256) -> int:
-        """`size` bytes (> 0); their address. Contents are whatever was there. Raises MemoryError when there is no room."""
+        """`size` bytes (> 0); their address. They hold whatever was there. Raises MemoryError when there is no room."""
         with self._lock:
             return self._allocator.allocate(size, max(alignment, _libc.PAGE if size >= PUNCH else 256))
 

@@ -87,6 +87,7 @@ extern struct zl_state {
     uint32_t device_count;
     uint64_t window_base, window_size;
     int socket, driver, note;            /* descriptors: hand-shake socket, pidfd of the driver process, its death note */
+    uint32_t driver_process;
     bool initialised;                    /* cuInit has succeeded in this process or in the one it was forked from */
     _Atomic int dead;                    /* the CUresult that everything returns since the driver process ended */
 } zl_state;

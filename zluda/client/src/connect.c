@@ -104,8 +104,10 @@ static CUresult shake_hands(const int descriptors[4])
             return CUDA_ERROR_SYSTEM_NOT_READY;
         }
         answer.message[sizeof answer.message - 1] = 0;
-        if (answer.kind == ZL_ANSWER_READY && zl_state.driver >= 0)
+        if (answer.kind == ZL_ANSWER_READY && zl_state.driver >= 0) {
+            zl_state.driver_process = answer.process;
             return CUDA_SUCCESS;
+        }
         if (answer.kind == ZL_ANSWER_FAILED) {
             zl_log("%s", answer.message);
             return (CUresult)answer.result;

@@ -2,10 +2,12 @@
 #include "client.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
@@ -20,39 +22,59 @@ struct pidfd_information {
 #define PIDFD_INFORMATION_EXIT (1UL << 3)
 #define PIDFD_GET_INFORMATION _IOWR(0xFF, 11, struct pidfd_information)
 
-/* The signal that ended it, 0 for an exit, -1 if unknown. Older kernels do not tell; then the driver's death note does,
+/* The wait status of the driver process, which is not our child: from its pidfd once init has reaped it (Linux 6.15), from
+   /proc until then. Older kernels and a quick init leave nothing to read. */
+static bool wait_status(int *status)
+{
+    char path[64], text[1024], *field;
+    ssize_t length;
+    int file;
+
+    for (int tries = 0; tries < 20; tries++) {
+        struct pidfd_information information = {.mask = PIDFD_INFORMATION_EXIT};
+        if (ioctl(zl_state.driver, PIDFD_GET_INFORMATION, &information) == 0 && (information.mask & PIDFD_INFORMATION_EXIT)) {
+            *status = information.exit_code;
+            return true;
+        }
+        snprintf(path, sizeof path, "/proc/%u/stat", zl_state.driver_process);
+        file = open(path, O_RDONLY | O_CLOEXEC);
+        length = file >= 0 ? read(file, text, sizeof text - 1) : -1;
+        if (file >= 0)
+            close(file);
+        text[length > 0 ? length : 0] = 0;
+        field = strrchr(text, ')');
+        if (field && field[2] == 'Z' && (field = strrchr(field, ' ')) != NULL) {
+            *status = atoi(field);       /* the last field is the exit code */
+            return true;
+        }
+        usleep(1000);
+    }
+    return false;
+}
+
+/* The signal that ended it, 0 for an exit, -1 if unknown. Where the system does not tell, the driver's death note does,
    which Python's fault handler writes before it dies of a fatal signal. */
-static int ending(int *status)
+static int ending(int *exit_status)
 {
     static const struct {
         const char *text;
         int signal;
     } notes[] = {{"Segmentation fault", SIGSEGV}, {"Aborted", SIGABRT}, {"Bus error", SIGBUS},
                  {"Illegal instruction", SIGILL}, {"Floating", SIGFPE}};
-    struct pidfd_information information;
     char note[256] = "";
-    ssize_t length;
+    int status;
 
-    *status = -1;
-    for (int tries = 0; tries < 20; tries++) { /* the kernel tells once init has reaped the process */
-        information = (struct pidfd_information){.mask = PIDFD_INFORMATION_EXIT};
-        if (ioctl(zl_state.driver, PIDFD_GET_INFORMATION, &information) < 0)
-            break;
-        if (information.mask & PIDFD_INFORMATION_EXIT) {
-            if (WIFSIGNALED(information.exit_code))
-                return WTERMSIG(information.exit_code);
-            *status = WEXITSTATUS(information.exit_code);
-            return 0;
-        }
-        usleep(1000);
-    }
-    length = pread(zl_state.note, note, sizeof note - 1, 0);
-    if (length <= 0)
+    *exit_status = -1;
+    if (pread(zl_state.note, note, sizeof note - 1, 0) > 0)
+        for (unsigned i = 0; i < sizeof notes / sizeof *notes; i++)
+            if (strstr(note, notes[i].text))
+                return notes[i].signal;
+    if (!wait_status(&status))
         return -1;
-    for (unsigned i = 0; i < sizeof notes / sizeof *notes; i++)
-        if (strstr(note, notes[i].text))
-            return notes[i].signal;
-    return -1;
+    if (WIFSIGNALED(status))
+        return WTERMSIG(status);
+    *exit_status = WEXITSTATUS(status);
+    return 0;
 }
 
 /* Prints the stack that the fault handler left, so that the log says where it happened. */

@@ -1,5 +1,6 @@
 """Memory, copies and fills."""
 
+# ruff: noqa: ARG001 - every handler takes the state and the context first
 from __future__ import annotations
 
 from zluda.core import Copy2D, Wait

@@ -1,5 +1,6 @@
 """Modules and functions."""
 
+# ruff: noqa: ARG001 - every handler takes the state and the context first
 from __future__ import annotations
 
 from zluda.core import CudaError, Function, JitOptions, Wait

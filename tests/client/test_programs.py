@@ -1,0 +1,43 @@
+"""C programs on the client library, over the driver process with the test device."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.client.conftest import Client
+
+
+@pytest.mark.parametrize(
+    "name", ["init", "device", "context", "memory", "stream", "launch", "module", "threads", "fork"]
+)
+def test_program(client: Client, name: str) -> None:
+    client.check(f"{name}.c")
+
+
+@pytest.mark.parametrize("name", ["memory", "fork"])
+def test_without_address_randomisation(client: Client, name: str) -> None:
+    done = client.run(["setarch", "-R", client.build(f"{name}.c")])
+    assert done.returncode == 0, done.stderr
+
+
+def test_with_a_limited_address_space(client: Client) -> None:
+    """The window shrinks to what RLIMIT_AS leaves."""
+    program = client.build("memory.c")
+    done = client.run(["sh", "-c", f"ulimit -v {32 << 20}; exec {program}"])
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_library_exports_the_driver_api_alone(client: Client) -> None:
+    from zluda.spec.driver_api import driver_api
+
+    listing = subprocess.run(
+        ["nm", "-D", "--defined-only", client.folder / "libcuda.so.1"], capture_output=True, text=True, check=True
+    ).stdout
+    exported = {line.split()[-1] for line in listing.splitlines()}
+    declared = {f.symbol for f in driver_api().function}
+    declared |= {f"{f.symbol}_{f.per_thread}" for f in driver_api().function if f.per_thread}
+    assert exported == declared
