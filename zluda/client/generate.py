@@ -1,4 +1,4 @@
-"""Make the C sources of the client from spec/: `python -m zluda.client.generate OUTDIR`; `--header FILE` for cuda.h alone.
+"""Make the client's C sources from spec/: `python -m zluda.client.generate OUTDIR`; `--header FILE` for cuda.h alone.
 
 OUTDIR gets
     cuda.h            the driver API's types, numbers and prototypes, for the client and for programs without a toolkit

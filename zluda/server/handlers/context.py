@@ -1,6 +1,5 @@
 """Contexts: primary ones and created ones."""
 
-# ruff: noqa: ARG001 - every handler takes the state and the context first
 from __future__ import annotations
 
 from zluda.core import Wait
