@@ -76,9 +76,13 @@ def end_thread(c: FunctionLowering) -> None:
 
 def abandon(c: FunctionLowering) -> None:
     """Leave a function on the way out of the kernel."""
-    signature = c.routine.signature
     if not c.routine.function.entry:
         c.void(f"store i8 1, {c.ptr('local')} %exit")
+    _return_nothing(c)
+
+
+def _return_nothing(c: FunctionLowering) -> None:
+    signature = c.routine.signature
     if signature is None or signature.result == "void":
         c.w.terminate("ret void")
     else:
@@ -90,4 +94,4 @@ def abandon(c: FunctionLowering) -> None:
 def trap(c: FunctionLowering) -> None:
     _guarded(c)
     c.target.trap(c)
-    abandon(c)
+    _return_nothing(c)

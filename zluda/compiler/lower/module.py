@@ -8,7 +8,7 @@ from functools import partial
 
 from zluda.backend.info import Argument, ArgumentKind, KernelSignature
 from zluda.compiler.kernel import KernelInfo
-from zluda.compiler.lower import calls, control, data, flow, memory, ops, params, roots, scan, shared, uniform
+from zluda.compiler.lower import calls, control, data, flow, leavers, memory, ops, params, roots, scan, shared
 from zluda.compiler.lower.body import flatten
 from zluda.compiler.lower.function import FunctionLowering
 from zluda.compiler.lower.provenance import infer
@@ -78,6 +78,7 @@ class _KernelLowering:
         self._reach(unit, self.entry, index.function(self.entry), [])
         order = _callees_first(unit, self.entry)
         self._needs(unit)
+        self._keep_together(unit)
         for name in order:
             routine = unit.routines[name]
             body = routine.body
@@ -120,7 +121,7 @@ class _KernelLowering:
         for name, routine in unit.routines.items():
             found = routine.scan
             own[name] = {need for need in ("module", "shared", "block") if getattr(found, need)}
-            if found.leaves:
+            if found.exit is not None:
                 own[name].add("exit")
             convergent[name] = found.warp or found.barrier
         changed = True
@@ -149,29 +150,39 @@ class _KernelLowering:
 
     def _flatness(self, unit: Unit) -> None:
         unit.flat = any(routine.scan.warp for routine in unit.routines.values())
+        if unit.flat:
+            unit.uses.add("warp")
+        else:
+            for routine in unit.routines.values():
+                routine.needs -= {"block"}
+                if routine.signature is not None:
+                    routine.signature = signature(unit, routine)
+
+    def _keep_together(self, unit: Unit) -> None:
+        """Let threads that leave the kernel early go on to its barriers with the others."""
         barriers = {name for name, routine in unit.routines.items() if routine.scan.barrier}
         changed = True
         while changed:
             before = len(barriers)
             barriers |= {n for n, r in unit.routines.items() if any(called in barriers for called, _ in r.scan.calls)}
             changed = len(barriers) != before
-        if barriers:
-            unit.uses.add("barrier")
+        if not barriers:
+            return
+        unit.uses.add("barrier")
+        for routine in unit.routines.values():
+            if routine.scan.exit is not None and not routine.function.entry:
+                unit.unsupported(
+                    routine.scan.exit,
+                    "exit: threads end in a device function of a kernel that has barriers",
+                    "return to the kernel and end the thread there",
+                    routine.function.name,
+                )
 
         def calls_barrier(instruction: Instruction) -> bool:
             return instruction.opcode.name == "call" and scan.callee(instruction) in barriers
 
-        for name in barriers:
-            if unit.flat:
-                break
-            unit.flat = uniform.parts_around_barrier(flow.build(unit.routines[name].body), calls_barrier)
-        if any(r.scan.warp for r in unit.routines.values()):
-            unit.uses.add("warp")
-        if not unit.flat:
-            for routine in unit.routines.values():
-                routine.needs -= {"block"}
-                if routine.signature is not None:
-                    routine.signature = signature(unit, routine)
+        kernel = unit.routines[self.entry]
+        kernel.body = leavers.keep_together(kernel.body, calls_barrier)
 
     # --- emission ---
 

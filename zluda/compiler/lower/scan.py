@@ -44,8 +44,8 @@ class Scan:
     shared: bool = False
     module: bool = False
     block: bool = False
-    leaves: bool = False
-    """Whether a thread can end inside: exit or trap."""
+    exit: int | None = None
+    """Offset of an instruction that ends the thread, if there is one."""
     indirect: int | None = None
     """Offset of a call through a register, if there is one."""
 
@@ -74,8 +74,8 @@ def scan(body: Body, space_of: Callable[[str], Space | None], is_function: Calla
             found.warp = True
         elif is_barrier(instruction):
             found.barrier = True
-        elif opcode.name in ("exit", "trap"):
-            found.leaves = True
+        elif opcode.name == "exit":
+            found.exit = instruction.offset
         if any(m.partition("::")[0] == "shared" for m in opcode.modifiers):
             found.shared = True
         target = None
