@@ -47,7 +47,7 @@ def call(c: FunctionLowering) -> None:
         _receive(c, results[0], Value(signature.result, c.op(text)))
     for operand, variable, pointer in outs:
         if is_scalar(variable):
-            kind = routine_type(c, variable)
+            kind = LLVM_TYPES[variable.type]
             _receive(c, operand, Value(kind, c.op(f"load {kind}, {c.ptr('local')} {pointer}")))
     if "exit" in signature.hidden:
         _leave_if_ended(c)
@@ -55,10 +55,6 @@ def call(c: FunctionLowering) -> None:
 
 def _group(operand: Operand) -> tuple[Operand, ...]:
     return operand.items if isinstance(operand, Group) else ()
-
-
-def routine_type(c: FunctionLowering, variable: Variable) -> str:
-    return LLVM_TYPES[variable.type]
 
 
 def _argument(c: FunctionLowering, operand: Operand, kind: str, variable: Variable, routine: Routine) -> str:
@@ -84,7 +80,7 @@ def _scalar(c: FunctionLowering, operand: Operand, variable: Variable) -> Value:
 def _out(c: FunctionLowering, operand: Operand, variable: Variable) -> str:
     """Where a result that goes through a pointer is written: the caller's .param variable, or a slot for a scalar."""
     if is_scalar(variable):
-        return c.slot(routine_type(c, variable))
+        return c.slot(LLVM_TYPES[variable.type])
     if not isinstance(operand, Name):
         c.unsupported("an aggregate is returned to the name of a .param variable")
     return c.address_of(operand).name

@@ -1,4 +1,4 @@
-"""Control flow of a body: basic blocks, their order, dominators, post-dominators, and which registers live across them."""
+"""Control flow of a body: basic blocks, their order, dominators, and which registers live across them."""
 
 from __future__ import annotations
 

@@ -52,10 +52,10 @@ def load(c: FunctionLowering) -> None:
         if address.base.name in c.body.parameters:
             _load_scalar(c, access, items, address.base.name, address.offset)
             return
-        if c.parameters is not None and address.base.name in c.parameters.places:
-            if address.base.name not in c.parameters.in_memory:
-                _load_pieces(c, access, items, c.parameters.places[address.base.name].offset + address.offset)
-                return
+        whole = c.parameters
+        if whole is not None and address.base.name in whole.places and address.base.name not in whole.in_memory:
+            _load_pieces(c, access, items, whole.places[address.base.name].offset + address.offset)
+            return
     space = "local" if access.space == "param" else access.space
     pointer = c.access(address, space, access.bytes * access.count)
     for item, value in zip(items, _loaded(c, access, pointer), strict=True):
@@ -140,10 +140,11 @@ def store(c: FunctionLowering) -> None:
     access = _Access(c)
     address, source = c.operands[0], c.operands[1]
     items = _items(c, source, access)
-    if access.space == "param" and isinstance(address, Address) and isinstance(address.base, Name):
-        if address.base.name in c.body.parameters:
-            _store_scalar(c, access, items, address.base.name, address.offset)
-            return
+    base = address.base if isinstance(address, Address) else None
+    if access.space == "param" and isinstance(base, Name) and base.name in c.body.parameters:
+        assert isinstance(address, Address)
+        _store_scalar(c, access, items, base.name, address.offset)
+        return
     space = "local" if access.space == "param" else access.space
     pointer = c.access(address, space, access.bytes * access.count)
     values = [_taken(c, item, access) for item in items]

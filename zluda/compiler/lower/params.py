@@ -1,4 +1,4 @@
-"""Kernel parameters: which pieces of the parameter block become arguments of the device's function, and of what kind."""
+"""Kernel parameters: which pieces of the parameter block become arguments of the device's function."""
 
 from __future__ import annotations
 

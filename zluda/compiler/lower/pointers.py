@@ -20,7 +20,7 @@ UNITS = {1: "i8", 2: "i16", 4: "i32", 8: "i64", 16: "<4 x i32>"}
 """Types to count an index in, by their bytes."""
 
 _EXACT_OFFSET = 1 << 24
-"""Offsets below this are added after a 32-bit shared address is widened: no address that lies in a block can wrap then."""
+"""Offsets below this are added after a 32-bit shared address is widened: nothing that lies in a block can wrap then."""
 
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Addressing:
     # --- named variables ---
 
     def address_of(self, operand: Name | Offset) -> Value:
-        """The address of a variable (a pointer; for shared ones the offset, an i64 number) or the number of a function."""
+        """The address of a variable (a pointer; the offset, an i64, of a shared one) or the number of a function."""
         name = operand.name
         offset = operand.offset if isinstance(operand, Offset) else 0
         variable = self.unit.variable(self.body, name)
@@ -199,7 +199,7 @@ class Addressing:
         return found.name, found.type
 
     def access(self, address: Operand, space: str, size: int) -> Value:
-        """The pointer that an address operand of an instruction on a state space means, for an access of so many bytes."""
+        """The pointer that an address operand means, for an access of so many bytes to a state space."""
         if isinstance(address, Element):
             return self._element(address, space)
         if not isinstance(address, Address):

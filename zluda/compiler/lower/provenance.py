@@ -29,7 +29,7 @@ class Rank(IntEnum):
 
 @dataclass(slots=True)
 class _Definition:
-    """One write of a register: from an address of some space, or from other registers, the first of which may be base."""
+    """One write of a register: from an address of some space, or from other registers."""
 
     rank: Rank = Rank.NUMBER
     space: str | None = None

@@ -1,4 +1,4 @@
-"""The shared block of a kernel: static variables first, then the dynamic part where every `extern .shared` array lies."""
+"""The shared block of a kernel: static variables, then the dynamic part where every `extern .shared` array lies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Special registers (section 10). A flat kernel computes %tid and %ntid from the linear id and the launch's block size."""
+"""Special registers (section 10). A flat kernel computes %tid from the linear id and the launch's block size."""
 
 from __future__ import annotations
 

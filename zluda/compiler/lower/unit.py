@@ -1,4 +1,4 @@
-"""One kernel with the device functions it reaches: what they share while they are lowered, and what each is called with."""
+"""One kernel with the device functions it reaches: what they share, and what each is called with."""
 
 from __future__ import annotations
 
