@@ -108,7 +108,7 @@ def rsqrt_f64(file: CaseFile) -> None:
     expected = [rounded(F64, 1 / mpmath.sqrt(number(F64, x))) for x in a]
     elementwise_case(file, "rsqrt_approx_f64", module, kernel, [("f64", a)],
                      [target("f64", expected, relative=2.0**-50)], section="9.7.3.16", needs=["fp64"],
-                     note="The manual gives no bound for .f64; this is what its emulation is known to keep.")  # fmt: skip
+                     note="The manual gives no bound for .f64; its emulation is known to keep this one.")  # fmt: skip
 
 
 def divisions(file: CaseFile) -> None:
