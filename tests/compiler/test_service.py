@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
+import select
 import signal
 import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from zluda.compiler import service as service_module
+from zluda.compiler import supervisor
 from zluda.compiler.cache import Cache, request_key
 from zluda.compiler.errors import CompileError
 from zluda.compiler.kernel import CompiledImage, CompileRequest
@@ -272,17 +276,32 @@ HOST = """
 """
 
 
-def host(program: str) -> subprocess.Popen[str]:
-    from zluda.compiler import supervisor
-
+@contextmanager
+def host(program: str) -> Iterator[subprocess.Popen[str]]:
+    """A process with a service of its own on the stand-in compiler; ended, with what it forked, when the block ends."""
     text = textwrap.dedent(HOST) + textwrap.dedent(program)
-    arguments = [sys.executable, "-c", text, __import__("json").dumps(sys.path), supervisor._SETUP]
-    return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    arguments = [sys.executable, "-c", text, json.dumps(sys.path), supervisor._SETUP]
+    process = subprocess.Popen(
+        arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, bufsize=1, start_new_session=True
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def line(process: subprocess.Popen[str]) -> int:
+    """The next number that a host prints."""
     assert process.stdout is not None
-    return int(process.stdout.readline())
+    text = b""
+    while not text.endswith(b"\n"):
+        assert select.select([process.stdout], [], [], 60)[0], "the host says nothing"
+        read = os.read(process.stdout.fileno(), 1)
+        assert read, "the host has ended"
+        text += read
+    return int(text)
 
 
 def test_workers_end_with_a_parent_that_ends(fake_compiler: None) -> None:
@@ -307,7 +326,6 @@ def test_interrupts_do_not_reach_workers(fake_compiler: None) -> None:
         import signal
         signal.signal(signal.SIGINT, lambda *_: None)
         future = service.submit(request("sleep=1 pid"))
-        sys.stdin.readline()
         print(future.result().image.data[1024:].decode(), flush=True)
     """
     with host(program) as process:
@@ -329,8 +347,8 @@ def test_a_forked_child_has_workers_of_its_own(fake_compiler: None) -> None:
     """
     with host(program) as process:
         parents, childs, again = line(process), line(process), line(process)
-    assert parents == again != childs
-    assert gone(childs)
+        assert parents == again != childs
+        assert gone(childs)
 
 
 def test_importing_the_service_loads_no_compiler() -> None:
