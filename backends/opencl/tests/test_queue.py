@@ -87,7 +87,7 @@ def test_a_wait_orders_two_queues(device, queue, slow, host) -> None:
 def test_markers_are_reached_in_order(queue) -> None:
     gate = threading.Event()
     before = queue.record()
-    queue.host_call(gate.wait)
+    queue.host_call(lambda: gate.wait(5) and None)
     after = queue.record()
     before.synchronize()
     assert before.query()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint, c_void_p
+from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from typing import Any
 
 import pyopencl as cl
@@ -23,6 +23,7 @@ _quick_library = ctypes.PyDLL(_cl.__file__)
 Call = Callable[..., int]
 
 # cl.h, cl_ext.h
+DEVICE_TYPE_ALL = 0xFFFFFFFF
 EVENT_COMMAND_EXECUTION_STATUS = 0x11D3
 PROFILING_COMMAND_END = 0x1283
 KERNEL_EXEC_INFO_SVM_PTRS = 0x11B6
@@ -49,6 +50,7 @@ def _function(name: str, *arguments: Any, quick: bool = False, result: Any = c_i
 
 
 get_platform_ids: Call = _function("clGetPlatformIDs", c_uint, c_void_p, POINTER(c_uint))
+get_device_ids: Call = _function("clGetDeviceIDs", c_void_p, c_uint64, c_uint, c_void_p, POINTER(c_uint))
 get_device_info: Call = _function("clGetDeviceInfo", c_void_p, c_uint, c_size_t, c_void_p, POINTER(c_size_t))
 build_program: Call = _function("clBuildProgram", c_void_p, c_uint, POINTER(c_void_p), c_char_p, c_void_p, c_void_p)
 
@@ -112,16 +114,32 @@ def device_info(device: int, parameter: int) -> bytes | None:
     return buffer.raw
 
 
+def wake_drivers() -> None:
+    """Have the ICD loader load the drivers and have these look for their devices, without Python's lock.
+
+    A driver that hangs then does so here, and not in pyopencl, which would keep the lock and stop the other probes.
+    Errors are left to pyopencl, which makes the same calls again.
+    """
+    count = c_uint()
+    if get_platform_ids(0, None, count):
+        return
+    platforms = (c_void_p * count.value)()
+    get_platform_ids(count.value, platforms, None)
+    for platform in platforms:
+        get_device_ids(platform, DEVICE_TYPE_ALL, 0, None, c_uint())
+
+
 def loader() -> str:
     """Name and version of the ICD loader and of pyopencl."""
-    parts = [f"pyopencl {cl.VERSION_TEXT}"]
+    names = []
+    # Only ocl-icd tells; pyopencl's own build of it hides the function.
     if hasattr(_library, "clGetICDLoaderInfoOCLICD"):
         ask = _function("clGetICDLoaderInfoOCLICD", c_int, c_size_t, c_char_p, c_void_p)
-        for parameter in (ICDL_VERSION, ICDL_NAME):
+        for parameter in (ICDL_NAME, ICDL_VERSION):
             buffer = ctypes.create_string_buffer(128)
             if not ask(parameter, len(buffer), buffer, None):
-                parts.insert(0, buffer.value.decode(errors="replace"))
-    return " ".join(parts[:-1]) + (", " if parts[:-1] else "") + parts[-1]
+                names.append(buffer.value.decode(errors="replace"))
+    return " ".join([*names, f"pyopencl {cl.VERSION_TEXT}"])
 
 
 def user_event(context: int) -> int:

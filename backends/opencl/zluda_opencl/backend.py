@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
-from ctypes import c_uint
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zluda.backend.info import DeviceInfo, Image, ProbeReport, Unusable
@@ -98,8 +97,7 @@ def _find() -> _Found:
 
     unusable = list(broken)
     with icd.offered(drivers):
-        # The loader loads the drivers here, without Python's lock: one that hangs must not stop the other probes.
-        api.get_platform_ids(0, None, c_uint())
+        api.wake_drivers()
     try:
         platforms = cl.get_platforms()
     except cl.Error as error:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import queue
+import sys
 import threading
 from collections.abc import Callable
 from ctypes import byref, c_uint64, c_void_p
@@ -73,7 +73,7 @@ class OpenCLMarker(Marker):
         return value.value
 
     def __del__(self) -> None:
-        with contextlib.suppress(BackendError):
+        if self._event and not sys.is_finalizing():
             self.close()
 
 
@@ -84,21 +84,24 @@ class OpenCLQueue(Queue):
         self._device = device
         self._queue: object | None = queue
         self._handle = handle
-        self._usm = device.usm
+        if device.usm is not None:
+            self._enqueue_copy, self._enqueue_fill = device.usm.copy, device.usm.fill
+            self._copy_call, self._fill_call = "clEnqueueMemcpyINTEL", "clEnqueueMemFillINTEL"
+        else:
+            self._enqueue_copy, self._enqueue_fill = api.enqueue_svm_copy, api.enqueue_svm_fill
+            self._copy_call, self._fill_call = "clEnqueueSVMMemcpy", "clEnqueueSVMMemFill"
         self._used = False
-        """Whether anything was enqueued since the last synchronize."""
+        """Whether anything may have been enqueued since the last synchronize. Set after enqueuing and cleared before
+        looking, as synchronize may run in another thread."""
         self._host_calls: _HostCalls | None = None
 
     def copy(self, destination: int, source: int, size: int) -> None:
         if not size:
             return
-        self._used = True
-        if self._usm is not None:
-            code = self._usm.copy(self._open(), 0, destination, source, size, 0, None, None)
-        else:
-            code = api.enqueue_svm_copy(self._open(), 0, destination, source, size, 0, None, None)
+        code = self._enqueue_copy(self._open(), 0, destination, source, size, 0, None, None)
         if code:
-            raise error("clEnqueueMemcpyINTEL or SVMMemcpy", code, f"{size} bytes {source:#x} → {destination:#x}")
+            raise error(self._copy_call, code, f"{size} bytes {source:#x} → {destination:#x}")
+        self._used = True
 
     def fill(self, destination: int, pattern: bytes, count: int) -> None:
         size = len(pattern)
@@ -106,31 +109,26 @@ class OpenCLQueue(Queue):
             raise BackendError(f"a fill pattern has 1, 2, 4, 8 or 16 bytes, not {size}")
         if not count:
             return
-        self._used = True
         # OpenCL wants the destination aligned to the pattern; a pattern of equal bytes needs no alignment.
         if destination % size and pattern == pattern[:1] * size:
             pattern, count, size = pattern[:1], count * size, 1
-        if self._usm is not None:
-            code = self._usm.fill(self._open(), destination, pattern, size, size * count, 0, None, None)
-        else:
-            code = api.enqueue_svm_fill(self._open(), destination, pattern, size, size * count, 0, None, None)
+        code = self._enqueue_fill(self._open(), destination, pattern, size, size * count, 0, None, None)
         if code:
-            raise error("clEnqueueMemFillINTEL or SVMMemFill", code, f"{count} times {size} bytes at {destination:#x}")
+            raise error(self._fill_call, code, f"{count} times {size} bytes at {destination:#x}")
+        self._used = True
 
     def launch(self, kernel: Kernel, grid: Dim3, block: Dim3, arguments: bytes, shared_bytes: int) -> None:
         if not isinstance(kernel, OpenCLKernel):
             raise BackendError("the kernel is of another backend")
         kernel.bind(grid, block, arguments, shared_bytes)
-        self._used = True
         code = api.enqueue_kernel(
             self._handle, kernel.handle, 3, None, kernel.global_size, kernel.local_size, 0, None, None
         )
         if code:
             self._open()
-            about = (
-                f"kernel {kernel.signature.name}, grid {tuple(grid)}, block {tuple(block)}, {shared_bytes} shared bytes"
-            )
-            raise launch_error("clEnqueueNDRangeKernel", code, about)
+            dims = f"grid {tuple(grid)}, block {tuple(block)}, {shared_bytes} shared bytes"
+            raise launch_error("clEnqueueNDRangeKernel", code, f"kernel {kernel.signature.name}, {dims}")
+        self._used = True
 
     def record(self, timing: bool = False) -> OpenCLMarker:  # noqa: ARG002 - every event has its time
         return OpenCLMarker(self._mark(), self)
@@ -162,8 +160,8 @@ class OpenCLQueue(Queue):
     def synchronize(self) -> None:
         handle = self._open()
         # clFinish hides what went wrong before it; a marker's status may tell.
-        marker = self.record() if self._used else None
-        self._used = False
+        used, self._used = self._used, False
+        marker = self.record() if used else None
         check(api.finish(handle), "clFinish")
         if marker is not None:
             marker.query()
@@ -246,3 +244,4 @@ class _HostCalls:
                 _log.error("%s", error("clSetUserEventStatus", code))
             api.release_event(done)
             reached.close()
+            del item, reached, function
