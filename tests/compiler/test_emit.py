@@ -52,20 +52,28 @@ def test_disassembly_names_the_entry_point() -> None:
     assert "OpEntryPoint Kernel" in text and '"scale"' in text and "OpFMul" in text
 
 
-def test_bit_reverse_and_float_atomics_have_their_extensions() -> None:
+def test_what_needs_an_extension_has_it() -> None:
     module = emit.spirv("""
 target triple = "spirv64-unknown-unknown"
 declare i32 @llvm.bitreverse.i32(i32)
+declare spir_func i64 @_Z17clock_read_devicev()
 define spir_kernel void @k(ptr addrspace(1) %p, i32 %v) {
   %r = call i32 @llvm.bitreverse.i32(i32 %v)
   store i32 %r, ptr addrspace(1) %p
+  %c = call spir_func i64 @_Z17clock_read_devicev()
+  store i64 %c, ptr addrspace(1) %p
   %o = atomicrmw fadd ptr addrspace(1) %p, float 1.0 monotonic
   ret void
 }
 """)
     validate.validate(module)
     text = validate.disassemble(module)
-    assert "SPV_EXT_shader_atomic_float_add" in text and "OpBitReverse" in text and "OpAtomicFAddEXT" in text
+    assert (
+        "SPV_EXT_shader_atomic_float_add" in text
+        and "OpBitReverse" in text
+        and "OpAtomicFAddEXT" in text
+        and "OpReadClockKHR" in text
+    )
 
 
 @pytest.mark.parametrize(

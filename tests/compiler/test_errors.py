@@ -8,7 +8,7 @@ import pytest
 
 from zluda.compiler.errors import CompileError
 from zluda.ptx.errors import PtxSyntaxError, PtxUnsupported
-from zluda.ptx.tree import Source
+from zluda.ptx.source import Source
 
 TEXT = ".version 9.0\n.entry k()\n{\n\tadd.s33 %r1;\n}\n"
 

@@ -135,6 +135,7 @@ def test_what_a_worker_logs_is_logged_here(
 ) -> None:
     with caplog.at_level(logging.INFO, "zluda"):
         service.compile(request_for("print log=mind"))
+    assert "miss: k of <test>" in caplog.messages
     assert ("zluda.compiler.lower", logging.WARNING, "a word of warning: mind") in caplog.record_tuples
     assert any(message.startswith("compiled: k of <test> in ") for message in caplog.messages)
 

@@ -31,6 +31,7 @@ AMDGCN_TRIPLE = "amdgcn-amd-amdhsa"
 SPIRV_EXTENSIONS = (
     "SPV_EXT_shader_atomic_float_add",
     "SPV_KHR_bit_instructions",
+    "SPV_KHR_shader_clock",
 )
 """Extensions LLVM may use. By name: with all of them allowed it makes invalid modules."""
 

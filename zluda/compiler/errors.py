@@ -68,7 +68,7 @@ class CompileError(Exception):
     def to_ptx(self, text: str, name: str) -> PtxError | None:
         """The PtxError this was made from, for PTX `text` called `name`; None when it was made from none."""
         from zluda.ptx.errors import PtxSyntaxError, PtxUnsupported
-        from zluda.ptx.tree import Source
+        from zluda.ptx.source import Source
 
         if self.offset is None:
             return None

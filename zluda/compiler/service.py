@@ -131,6 +131,7 @@ class CompileService:
                 raise CompileError("the compile service is closed")
             if (running := self._running.get(key)) is not None:
                 return running.future
+            _log.info("miss: %s", _what(request))
             job = self._running[key] = _Job(request, key)
             self._jobs.append(job)
             if self._idle >= len(self._jobs) or len(self._threads) == self._limit:

@@ -14,7 +14,7 @@ from zluda.backend.info import Argument, ArgumentKind, Image, KernelSignature
 from zluda.compiler.errors import CompileError
 from zluda.compiler.kernel import CompiledImage, CompileRequest, KernelInfo
 from zluda.ptx.errors import PtxSyntaxError, PtxUnsupported
-from zluda.ptx.tree import Source
+from zluda.ptx.source import Source
 
 
 def kernel(name: str, uses: tuple[str, ...] = ()) -> KernelInfo:
