@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
+from zluda_opencl import api
 
 from zluda.backend.info import Argument, ArgumentKind, Image, KernelSignature
 from zluda.backend.seam import BackendError, BuildError, Dim3, LaunchError
@@ -201,6 +202,46 @@ def test_arguments_are_taken_at_launch(device, queue, host, module) -> None:
     queue.copy(back.address, memory, 8 * 50)
     queue.synchronize()
     assert list(struct.unpack("<50Q", back.bytes)) == list(range(50))
+    device.free(memory)
+
+
+def test_arguments_that_repeat_each_others_values(device, queue, host, module) -> None:
+    """Unchanged arguments are not set again; which are unchanged is told argument by argument."""
+    kernel = module.kernel("address")
+    memory = device.allocate(32)
+    queue.fill(memory, bytes(8), 4)
+    words = [memory + 8 * number for number in range(4)]
+    expected = [0] * 4
+    state = 1
+    for _ in range(60):
+        state = (state * 1103515245 + 12345) % 2**31
+        out, value = state >> 8 & 3, state >> 12 & 3
+        expected[out] = words[value]
+        queue.launch(kernel, ONE, ONE, struct.pack("<QQ", words[out], words[value]), 0)
+    back = host(bytes(32))
+    queue.copy(back.address, memory, 32)
+    queue.synchronize()
+    assert list(struct.unpack("<4Q", back.bytes)) == expected
+    device.free(memory)
+
+
+def test_only_changed_arguments_are_set(device, queue, module, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = module.kernel("values")
+    memory = device.allocate(48)
+    layout = "<QBxHIQfxxxxd"
+    queue.launch(kernel, ONE, ONE, struct.pack(layout, memory, 1, 2, 3, 4, 0.5, 0.25), 0)
+    indices = []
+    original = api.set_kernel_arg
+
+    def spy(handle: int, index: int, size: int, value: bytes) -> int:
+        indices.append(index)
+        return original(handle, index, size, value)
+
+    monkeypatch.setattr(api, "set_kernel_arg", spy)
+    queue.launch(kernel, ONE, ONE, struct.pack(layout, memory, 1, 2, 9, 4, 0.5, 0.25), 0)
+    queue.launch(kernel, ONE, ONE, struct.pack(layout, memory, 1, 2, 9, 4, 0.5, 0.25), 0)
+    assert indices == [3]
+    queue.synchronize()
     device.free(memory)
 
 

@@ -125,6 +125,15 @@ def test_a_closed_marker_says_so(queue) -> None:
         marker.query()
 
 
+def test_a_host_call_waits_for_a_kernel(device, queue, slow, host) -> None:
+    target = host(bytes(4))
+    seen: list[bytes] = []
+    queue.launch(slow, ONE, ONE, struct.pack("<QI", target.address, 3_000_000), 0)
+    queue.host_call(lambda: seen.append(target.bytes))
+    queue.synchronize()
+    assert seen == [target.bytes] != [bytes(4)]
+
+
 def test_a_host_call_sees_earlier_work_and_holds_later_work(device, queue, host) -> None:
     memory = device.allocate(4)
     seen, later = host(bytes(4)), host(bytes(4))
