@@ -5,8 +5,8 @@ kernel void tiny(global int *p, int a, int b)
 
 kernel void vector_add(global const float *a, global const float *b, global float *c, int n)
 {
-    int i = get_global_id(0);
-    if (i < n)
+    size_t i = get_global_id(0);
+    if (i < (size_t)n)
         c[i] = a[i] + b[i];
 }
 
@@ -14,8 +14,8 @@ kernel void vector_add(global const float *a, global const float *b, global floa
 kernel void matmul(global const float *a, global const float *b, global float *c, int n)
 {
     local float ta[TILE][TILE], tb[TILE][TILE];
-    int x = get_local_id(0), y = get_local_id(1);
-    int column = get_group_id(0) * TILE + x, row = get_group_id(1) * TILE + y;
+    size_t x = get_local_id(0), y = get_local_id(1);
+    size_t column = get_group_id(0) * TILE + x, row = get_group_id(1) * TILE + y;
     float sum = 0.0f;
     for (int t = 0; t < n / TILE; t++) {
         ta[y][x] = a[row * n + t * TILE + x];
