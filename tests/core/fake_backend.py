@@ -26,6 +26,7 @@ from zluda.backend.info import (
 from zluda.backend.seam import (
     Backend,
     BackendError,
+    BuildError,
     Device,
     Dim3,
     Kernel,
@@ -252,6 +253,7 @@ class FakeDevice(Device):
         self.info = info
         self.window = backend.window
         self.queues: list[FakeQueue] = []
+        self.refused_images = 0
         self.modules: list[FakeModule] = []
         self.markers: list[FakeMarker] = []
         self.launches: list[Launch] = []
@@ -318,6 +320,9 @@ class FakeDevice(Device):
         return queue
 
     def load(self, image: Image) -> LoadedModule:
+        if self.refused_images:
+            self.refused_images -= 1
+            raise BuildError("not this image", log="no", call="fakeLoad")
         module = FakeModule(self, image)
         self.modules.append(module)
         return module
@@ -419,7 +424,11 @@ class FakeCompiler:
 
     kernels: dict[str, KernelInfo] = field(default_factory=dict)
     requests: list[CompileRequest] = field(default_factory=list)
+    forgotten: list[CompileRequest] = field(default_factory=list)
     gate: threading.Event | None = None
+
+    def forget(self, request: CompileRequest) -> None:
+        self.forgotten.append(request)
 
     def compile(self, request: CompileRequest) -> CompiledImage:
         self.requests.append(request)

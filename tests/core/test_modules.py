@@ -164,3 +164,18 @@ def test_jit_options():
     with pytest.raises(CudaError, match="NOT_SUPPORTED"):
         JitOptions.parse([(17, 1), (18, 1), (19, 1)])
     assert not JitOptions.parse([(5, 0x1000)]).error_log
+
+
+@pytest.mark.parametrize("refusals", [1, 2])
+def test_an_image_that_the_device_refuses_is_made_anew_once(bench, refusals):
+    bench.compiler.kernels = {"k": kernel_info("k")}
+    module = bench.context.load_module(ptx("k"))
+    bench.fake.refused_images = refusals
+    if refusals == 1:
+        assert module.function("k").loaded and "made anew" in module.info_log
+    else:
+        with pytest.raises(CudaError, match="not this image"):
+            module.function("k")
+    assert len(bench.compiler.forgotten) == 1 and len(bench.compiler.requests) == 2
+    bench.fake.refused_images = 0
+    assert module.function("k").loaded

@@ -21,6 +21,9 @@ class Compiler(Protocol):
     def compile(self, request: CompileRequest) -> CompiledImage:
         """Blocks. Raises CompileError."""
 
+    def forget(self, request: CompileRequest) -> None:
+        """Do not answer this request from a cache again: the device refused the image."""
+
 
 class Driver:
     """Devices, contexts and memory of one program. Ordinals are places in `selection.chosen`.

@@ -7,7 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from zluda.backend.seam import BackendError, Kernel
+from zluda.backend.seam import BackendError, BuildError, Kernel
 from zluda.compiler.errors import CompileError
 from zluda.compiler.kernel import CompiledImage, CompileRequest, KernelInfo
 from zluda.core.errors import CudaError, from_backend, invalid_handle
@@ -174,12 +174,24 @@ class Module:
             build_identity=device.build_identity,
         )
         try:
-            compiled = device.driver.compiler.compile(request)
+            self._put(self._compiled(request))
+        except BuildError as error:
+            # What came from the cache may be a binary that this device no longer takes.
+            self._note(f"{self.name}: {device.info.name} refuses the image of {', '.join(names)}, made anew: {error}")
+            device.driver.compiler.forget(request)
+            try:
+                self._put(self._compiled(request))
+            except BuildError as again:
+                raise self._refused(from_backend(again)) from again
+
+    def _compiled(self, request: CompileRequest) -> CompiledImage:
+        try:
+            return self.context.device.driver.compiler.compile(request)
         except CompileError as error:
             raise self._refused(_compile_failed(error)) from error
-        self._put(compiled)
 
     def _put(self, compiled: CompiledImage) -> None:
+        """Raises BuildError if the device refuses the image, CudaError for everything else."""
         if compiled.log:
             self._note(compiled.log)
         device = self.context.device
@@ -191,6 +203,8 @@ class Module:
                 self._images.append(image)
                 for info in compiled.kernels:
                     self._adopt(info, image.kernel(info.name))
+            except BuildError:
+                raise
             except BackendError as error:
                 raise self._refused(from_backend(error)) from error
 
