@@ -8,7 +8,8 @@ import pytest
 
 from zluda.ptx.errors import PtxSyntaxError
 from zluda.ptx.parser import parse_function, parse_module
-from zluda.ptx.tree import Linkage, Module, Source, Space
+from zluda.ptx.source import Source
+from zluda.ptx.tree import Linkage, Module, Space
 
 Parse = Callable[[str], Module]
 

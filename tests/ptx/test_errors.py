@@ -6,7 +6,7 @@ import pytest
 
 from zluda.ptx.errors import PtxSyntaxError
 from zluda.ptx.parser import parse_module
-from zluda.ptx.tree import Position, Source
+from zluda.ptx.source import Position, Source
 
 
 def error(text: str) -> PtxSyntaxError:

@@ -10,8 +10,9 @@ from typing import NamedTuple
 from zluda.ptx import functions, parser
 from zluda.ptx.errors import PtxSyntaxError
 from zluda.ptx.lexer import BLANK, IDENTIFIER, Cursor, Reject
+from zluda.ptx.source import Source
 from zluda.ptx.statements import Caches, skip_line
-from zluda.ptx.tree import Function, Initialiser, Linkage, Module, Source, SymbolAddress, Variable
+from zluda.ptx.tree import Function, Initialiser, Linkage, Module, SymbolAddress, Variable
 
 # A header in compiled code: `(returns) name`, then no string and no comment up to the body or the semicolon.
 _header = re.compile(rf'{BLANK}(?:\([^()"/]*+\){BLANK})?+({IDENTIFIER})[^{{}};"/]*+([{{;])', re.ASCII)

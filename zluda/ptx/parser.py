@@ -5,8 +5,9 @@ from __future__ import annotations
 from zluda.ptx import declarations, directives, functions
 from zluda.ptx.errors import PtxSyntaxError
 from zluda.ptx.lexer import Cursor, Reject
+from zluda.ptx.source import Source
 from zluda.ptx.statements import Caches, skip_line
-from zluda.ptx.tree import Function, Linkage, Module, Source
+from zluda.ptx.tree import Function, Linkage, Module
 
 
 def parse_module(text: str, name: str = "<ptx>") -> Module:

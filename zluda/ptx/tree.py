@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from zluda.ptx.source import Position as Position
-from zluda.ptx.source import Source as Source
+from zluda.ptx.source import Source
 
 # --- operands (section 6) ---------------------------------------------------------------------------
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from zluda.compiler.lower.values import rounded
 from zluda.ptx.errors import PtxError, PtxUnsupported
 from zluda.ptx.layout import SIZES, align_of, dimensions, size_of
-from zluda.ptx.tree import Float, Initialiser, Integer, Linkage, Source, Space, SymbolAddress, Variable
+from zluda.ptx.source import Source
+from zluda.ptx.tree import Float, Initialiser, Integer, Linkage, Space, SymbolAddress, Variable
 
 FUNCTION_ID_STEP = 16
 """Function addresses are numbers: step times position in the module, counted from 1, so that none is null."""
