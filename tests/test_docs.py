@@ -42,7 +42,7 @@ def test_files_named_in_the_documents_exist() -> None:
 
 
 def test_environment_variables_are_documented() -> None:
-    used = {name for path in SOURCES for name in re.findall(r'"(ZLUDA_[A-Z_]+)"', path.read_text())}
+    used = {name for path in SOURCES for name in re.findall(r'"(ZLUDA_[A-Z_]+)=?"', path.read_text())}
     documented = set(re.findall(r"`(ZLUDA_[A-Z_]+)`", README))
     assert used == documented
 

@@ -16,7 +16,9 @@ def spec_root() -> Path:
         data = Path(place) / "data"
         if data.is_dir():
             return data
-    raise FileNotFoundError(f"the specification is neither at {checkout} nor installed in {list(__path__)}; reinstall zluda")
+    raise FileNotFoundError(
+        f"the specification is neither at {checkout} nor installed in {list(__path__)}; reinstall zluda"
+    )
 
 
 def spec_path(name: str) -> Path:
