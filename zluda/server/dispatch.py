@@ -32,7 +32,7 @@ class Reply(NamedTuple):
 
 class _Registered(NamedTuple):
     function: Handler
-    kind: Literal["plain", "slow"]
+    kind: Literal["plain", "slow", "built"]
 
 
 _handlers: dict[str, _Registered] = {}
@@ -55,6 +55,16 @@ def handles(name: str, *, slow: bool = False) -> Callable[[Handler], Handler]:
     return register
 
 
+def builds(name: str) -> Callable[[Callable[[State], Entry]], Callable[[State], Entry]]:
+    """Register what makes the entry of a posted command itself, for one that is worth it."""
+
+    def register(make: Callable[[State], Entry]) -> Callable[[State], Entry]:
+        _handlers[name] = _Registered(make, "built")
+        return make
+
+    return register
+
+
 def table(state: State) -> list[Entry]:
     """Entries by opcode. Raises ValueError when commands and handlers do not match."""
     import zluda.server.handlers  # noqa: F401 - registers them
@@ -65,8 +75,12 @@ def table(state: State) -> list[Entry]:
         raise ValueError(f"commands without handlers or the reverse: {sorted(names ^ set(_handlers))}")
     entries: list[Entry] = [_skip] * (max(c.opcode for c in commands) + 1)
     for command in commands:
+        registered = _handlers[command.name]
+        if registered.kind == "built":
+            entries[command.opcode] = registered.function(state)
+            continue
         make = _post if command.answer == "post" else _call
-        entries[command.opcode] = make(state, command, _handlers[command.name])
+        entries[command.opcode] = make(state, command, registered)
     return entries
 
 
@@ -77,7 +91,7 @@ def _skip(at: int, word: int) -> None:
 def _post(state: State, command: Command, registered: _Registered) -> Entry:
     unpack = command.fields.compiled().unpack_from
     function, name = registered.function, command.name
-    buffer, u64, contexts = state.segment.bytes, state.segment.u64, state.contexts
+    buffer, u64 = state.segment.bytes, state.segment.u64
     tail_at = HEADER + command.fields.size
 
     def post(at: int, word: int) -> None:
@@ -87,13 +101,18 @@ def _post(state: State, command: Command, registered: _Registered) -> Entry:
                 function(state, handle, *unpack(buffer, at + HEADER), buffer[at + tail_at : at + (word >> 32) * 64])
             else:
                 function(state, handle, *unpack(buffer, at + HEADER))
-        except CudaError as error:
-            state.defer(contexts.get(handle), error, name)
-        except Exception as error:  # noqa: BLE001 - the driver process outlives its defects, the program is told
-            _log.exception("%s failed", name)
-            state.defer(contexts.get(handle), CudaError("CUDA_ERROR_UNKNOWN", repr(error)), name)
+        except Exception as error:  # noqa: BLE001 - see `failed`
+            failed(state, handle, error, name)
 
     return post
+
+
+def failed(state: State, handle: int, error: Exception, name: str) -> None:
+    """A posted command failed. The driver process outlives its own defects, and the program is told of them too."""
+    if not isinstance(error, CudaError):
+        _log.error("%s failed", name, exc_info=error)
+        error = CudaError("CUDA_ERROR_UNKNOWN", repr(error))
+    state.defer(state.contexts.get(handle), error, name)
 
 
 def _call(state: State, command: Command, registered: _Registered) -> Entry:

@@ -24,11 +24,11 @@ class Segment:
     """The mapped memory file of `SHARED_BYTES`. Words are read and written whole (aligned, one instruction each)."""
 
     def __init__(self, descriptor: int) -> None:
-        self._map = mmap.mmap(descriptor, CONSTANTS["SHARED_BYTES"])
-        self.bytes = memoryview(self._map)
+        self.map = mmap.mmap(descriptor, CONSTANTS["SHARED_BYTES"])
+        self.bytes = memoryview(self.map)
         self.u32 = self.bytes.cast("I")
         self.u64 = self.bytes.cast("Q")
-        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.map))
         self.head = _control.offset("head") // 8
         self.tail = _control.offset("tail") // 8
         self.room = _control.offset("room") // 4

@@ -10,13 +10,11 @@ import hashlib
 import re
 import struct
 import tomllib
+from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Literal, NamedTuple
-
-from pydantic import BaseModel, ConfigDict
+from typing import Any, Literal, NamedTuple
 
 from zluda.spec import spec_path
-from zluda.spec.driver_api import Parameter, driver_api
 
 _CODES = {"u8": "B", "char": "c", "u16": "H", "u32": "I", "u64": "Q", "i32": "i", "i64": "q", "f32": "f"}
 _SIZES = {"u8": 1, "char": 1, "u16": 2, "u32": 4, "u64": 8, "i32": 4, "i64": 8, "f32": 4}
@@ -85,32 +83,31 @@ class Command(NamedTuple):
     reply_tail: bool
 
 
-_FieldSpec = tuple[str, str] | tuple[str, str, int]
+_FieldSpec = Sequence[Any]
+"""[type, name] or [type, name, alignment]."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class _Structure(_Model):
+class _Structure(NamedTuple):
     name: str
-    fields: tuple[_FieldSpec, ...]
+    fields: Sequence[_FieldSpec]
 
 
-class _Command(_Model):
+class _Command(NamedTuple):
     name: str
     answer: Literal["call", "post"]
-    fields: tuple[_FieldSpec, ...] = ()
+    fields: Sequence[_FieldSpec] = ()
     tail: bool = False
-    reply: tuple[_FieldSpec, ...] = ()
+    reply: Sequence[_FieldSpec] = ()
     reply_tail: bool = False
 
 
-class _File(_Model):
-    constants: dict[str, int]
-    values: dict[str, int]
-    structure: tuple[_Structure, ...]
-    command: tuple[_Command, ...]
+class _Function(NamedTuple):
+    """What matters here of an entry point; `zluda.spec.driver_api` has, and validates, the whole."""
+
+    symbol: str
+    answer: Literal["call", "post"]
+    inputs: Sequence[_FieldSpec]
+    outputs: Sequence[_FieldSpec]
 
 
 class Protocol(NamedTuple):
@@ -122,7 +119,7 @@ class Protocol(NamedTuple):
     identity: bytes
 
 
-def lay_out(name: str, fields: tuple[_FieldSpec, ...], alignment: int = 1) -> Layout:
+def lay_out(name: str, fields: Sequence[_FieldSpec], alignment: int = 1) -> Layout:
     """Place fields one after another at their natural alignment, or the greater one they ask for."""
     placed: list[Field] = []
     at, widest = 0, alignment
@@ -138,38 +135,54 @@ def lay_out(name: str, fields: tuple[_FieldSpec, ...], alignment: int = 1) -> La
     return Layout(name, tuple(placed), -(-at // widest) * widest)
 
 
+@cache
+def _wire_types() -> dict[str, str]:
+    """Wire types of C types that travel by value: handles are u64, enumerations i32."""
+    types = tomllib.loads((spec_path("driver_api") / "types.toml").read_text())
+    named = {h["name"]: "u64" for h in types["handle"]} | {e["name"]: "i32" for e in types["enum"]}
+    return _WIRE | {"CUresult": "i32", "CUdevice_attribute": "i32", "CUfunction_attribute": "i32"} | named
+
+
 def wire_type(c_type: str) -> str:
-    """The wire type of a C parameter that travels by value. Handles are u64, enumerations i32. Raises ValueError."""
-    api = driver_api()
-    if c_type in _WIRE:
-        return _WIRE[c_type]
-    if any(h.name == c_type for h in api.handle):
-        return "u64"
-    if any(e.name == c_type for e in api.enum):
-        return "i32"
-    raise ValueError(
-        f"spec/driver_api: a parameter of type {c_type} cannot travel by value; answer the function locally"
-    )
+    """The wire type of a C parameter that travels by value. Raises ValueError for another."""
+    try:
+        return _wire_types()[c_type]
+    except KeyError:
+        raise ValueError(f"spec/driver_api: a {c_type} cannot travel by value; answer the function locally") from None
 
 
-def _fields(parameters: tuple[Parameter, ...], pointed: bool) -> tuple[_FieldSpec, ...]:
-    return tuple((wire_type(p.pointed if pointed else p.type), p.name) for p in parameters)
+def _functions() -> Iterator[_Function]:
+    """The entry points that are commands of their own."""
+    for path in sorted(spec_path("driver_api").glob("*.toml")):
+        text = path.read_text()
+        # Reading TOML is slow, and most files have none.
+        for entry in tomllib.loads(text).get("function", ()) if re.search(r'"(call|post)"', text) else ():
+            if entry["answer"] != "local":
+                inputs, outputs = [], []
+                for p in entry["parameters"]:
+                    if p.get("direction", "in") != "out":
+                        inputs.append((wire_type(p["type"]), p["name"]))
+                    if p.get("direction", "in") != "in":
+                        outputs.append((wire_type(p["type"].removesuffix("*").rstrip()), p["name"]))
+                yield _Function(entry.get("symbol", entry["name"]), entry["answer"], inputs, outputs)
 
 
 @cache
 def protocol() -> Protocol:
-    """Constants, structures and commands; opcodes count from 1 in the order of the files."""
-    file = _File.model_validate(tomllib.loads(spec_path("protocol.toml").read_text()))
-    structures = {s.name: lay_out(s.name, s.fields) for s in file.structure}
+    """Constants, structures and commands; opcodes count from 1 in the order of the files.
+
+    Every driver process reads this while its program waits in cuInit, so it does without pydantic. Raises ValueError,
+    KeyError or TypeError for what the form does not allow.
+    """
+    file = tomllib.loads(spec_path("protocol.toml").read_text())
+    structures = {s.name: lay_out(s.name, s.fields) for s in (_Structure(**t) for t in file["structure"])}
     commands: list[Command] = []
-    for c in file.command:
+    for c in (_Command(**t) for t in file["command"]):
         layout, reply = lay_out(c.name, c.fields), lay_out(f"{c.name}_reply", c.reply)
         commands.append(Command(c.name, len(commands) + 1, c.answer, layout, c.tail, reply, c.reply_tail))
-    for f in driver_api().function:
-        if f.answer != "local":
-            layout = lay_out(f.symbol, _fields(f.inputs, False))
-            reply = lay_out(f"{f.symbol}_reply", _fields(f.outputs, True))
-            commands.append(Command(f.symbol, len(commands) + 1, f.answer, layout, False, reply, False))
-    constants = {**file.constants, **file.values}
+    for f in _functions():
+        layout, reply = lay_out(f.symbol, f.inputs), lay_out(f"{f.symbol}_reply", f.outputs)
+        commands.append(Command(f.symbol, len(commands) + 1, f.answer, layout, False, reply, False))
+    constants = {**file["constants"], **file["values"]}
     text = repr((constants, structures, commands))
     return Protocol(constants, structures, tuple(commands), hashlib.sha256(text.encode()).digest()[:16])
