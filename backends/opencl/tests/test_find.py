@@ -9,12 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
-import pyopencl as cl
 import pytest
-from zluda_opencl import api, describe, icd
+from zluda_opencl import describe, icd
 from zluda_opencl.backend import OpenCLBackend
+from zluda_opencl.query import Ask, Device
 
 from zluda.backend.info import DeviceInfo, DeviceKind, Unusable
 
@@ -124,59 +123,57 @@ def test_without_any_driver_the_remedy_is_named() -> None:
     assert "pip install 'zluda-opencl[cpu]'" in unusable[0]["remedy"]
 
 
-class FakeDevice(SimpleNamespace):
-    """A device as pyopencl shows it, and the raw answers of clGetDeviceInfo by parameter."""
+def u32(value: int) -> bytes:
+    return struct.pack("<I", value)
 
 
-def fake(raw: dict[int, bytes] | None = None, **changes: Any) -> FakeDevice:
-    platform = SimpleNamespace(name="Fake OpenCL", version="OpenCL 3.0")
-    device = FakeDevice(
-        platform=platform,
-        name="Fake GPU ",
-        vendor="Fake",
-        driver_version="1.2",
-        available=True,
-        compiler_available=True,
-        address_bits=64,
-        endian_little=True,
-        extensions="cl_khr_fp16 cl_khr_subgroup_ballot",
-        type=cl.device_type.GPU,
-        host_unified_memory=False,
-        global_mem_size=1 << 30,
-        max_work_group_size=256,
-        max_work_item_sizes=[256, 128, 64],
-        local_mem_size=65536,
-        max_parameter_size=2048,
-        max_compute_units=10,
-        max_clock_frequency=1500,
-        global_mem_cache_size=1 << 20,
-        double_fp_config=0,
-        single_fp_config=0,
-        profiling_timer_resolution=80,
-        int_ptr=1,
-    )
-    device.__dict__.update(changes)
-    device.raw = {
-        api.DEVICE_IL_VERSION: b"SPIR-V_1.0 SPIR-V_1.5 SPIR-V_1.4\0",
-        api.DEVICE_DEVICE_MEM_CAPABILITIES_INTEL: struct.pack("<Q", 1),
-        api.DEVICE_SUB_GROUP_SIZES_INTEL: struct.pack("<2Q", 16, 32),
-    } | (raw or {})
-    return device
+def u64(*values: int) -> bytes:
+    return struct.pack(f"<{len(values)}Q", *values)
 
 
-@pytest.fixture
-def describing(monkeypatch: pytest.MonkeyPatch) -> Any:
-    def run(device: FakeDevice, index: int = 0) -> DeviceInfo | Unusable:
-        monkeypatch.setattr(api, "device_info", lambda handle, parameter: device.raw.get(parameter))
-        return describe.describe(device, index)
+ANSWERS = {
+    Ask.NAME: b"Fake GPU \0",
+    Ask.VENDOR: b"Fake\0",
+    Ask.DRIVER_VERSION: b"1.2\0",
+    Ask.AVAILABLE: u32(1),
+    Ask.COMPILER_AVAILABLE: u32(1),
+    Ask.ADDRESS_BITS: u32(64),
+    Ask.ENDIAN_LITTLE: u32(1),
+    Ask.EXTENSIONS: b"cl_khr_fp16 cl_khr_subgroup_ballot\0",
+    Ask.TYPE: u64(4),
+    Ask.GLOBAL_MEM_SIZE: u64(1 << 30),
+    Ask.MAX_WORK_GROUP_SIZE: u64(256),
+    Ask.MAX_WORK_ITEM_SIZES: u64(256, 128, 64),
+    Ask.LOCAL_MEM_SIZE: u64(65536),
+    Ask.MAX_PARAMETER_SIZE: u64(2048),
+    Ask.MAX_COMPUTE_UNITS: u32(10),
+    Ask.MAX_CLOCK_FREQUENCY: u32(1500),
+    Ask.GLOBAL_MEM_CACHE_SIZE: u64(1 << 20),
+    Ask.PROFILING_TIMER_RESOLUTION: u64(80),
+    Ask.IL_VERSION: b"SPIR-V_1.0 SPIR-V_1.5 SPIR-V_1.4\0",
+    Ask.DEVICE_MEM_CAPABILITIES_INTEL: u64(1),
+    Ask.SUB_GROUP_SIZES_INTEL: u64(16, 32),
+}
 
-    return run
+
+class FakeDevice(Device):
+    """A device with made-up answers."""
+
+    def __init__(self, changes: dict[Ask, bytes]) -> None:
+        self.handle = 1
+        self.platform = SimpleNamespace(name="Fake OpenCL", version="OpenCL 3.0")
+        self.answers = ANSWERS | changes
+
+    def raw(self, parameter: Ask) -> bytes:
+        return self.answers.get(parameter, b"")
 
 
-def test_a_usable_device(describing) -> None:
-    info = describing(
-        fake({api.DEVICE_PCI_BUS_INFO_KHR: struct.pack("<4I", 0, 3, 0, 1), api.DEVICE_UUID_KHR: bytes(range(16))})
-    )
+def describing(changes: dict[Ask, bytes], index: int = 0) -> DeviceInfo | Unusable:
+    return describe.describe(FakeDevice(changes), index)
+
+
+def test_a_usable_device() -> None:
+    info = describing({Ask.PCI_BUS_INFO_KHR: struct.pack("<4I", 0, 3, 0, 1), Ask.UUID_KHR: bytes(range(16))})
     assert info.name == "Fake GPU"
     assert info.kind is DeviceKind.DISCRETE_GPU
     assert str(info.pci) == "0000:03:00.1"
@@ -199,49 +196,79 @@ def test_a_usable_device(describing) -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"available": False}, "not available"),
-        ({"address_bits": 32}, "32 bits"),
-        ({"endian_little": False}, "big-endian"),
-        ({"compiler_available": False}, "no compiler"),
-        ({"raw": {api.DEVICE_IL_VERSION: b"\0"}}, "takes no SPIR-V"),
-        ({"raw": {api.DEVICE_IL_VERSION: b"PTX_8.0 odd\0"}}, "takes no SPIR-V"),
-        ({"raw": {api.DEVICE_IL_VERSION: b"SPIR-V_1.0 SPIR-V_1.2\0"}}, "SPIR-V up to 1.2; 1.4 is needed"),
-        ({"raw": {api.DEVICE_DEVICE_MEM_CAPABILITIES_INTEL: bytes(8)}}, "neither unified shared memory"),
+        ({Ask.AVAILABLE: u32(0)}, "not available"),
+        ({Ask.ADDRESS_BITS: u32(32)}, "32 bits"),
+        ({Ask.ENDIAN_LITTLE: u32(0)}, "big-endian"),
+        ({Ask.COMPILER_AVAILABLE: u32(0)}, "no compiler"),
+        ({Ask.IL_VERSION: b"\0"}, "takes no SPIR-V"),
+        ({Ask.IL_VERSION: b"PTX_8.0 odd\0"}, "takes no SPIR-V"),
+        ({Ask.IL_VERSION: b"SPIR-V_1.0 SPIR-V_1.2\0"}, "SPIR-V up to 1.2; 1.4 is needed"),
+        ({Ask.DEVICE_MEM_CAPABILITIES_INTEL: u64(0)}, "neither unified shared memory"),
     ],
 )
-def test_why_a_device_is_unusable(describing, changes: dict[str, Any], why: str) -> None:
-    entry = describing(fake(**changes))
+def test_why_a_device_is_unusable(changes: dict[Ask, bytes], why: str) -> None:
+    entry = describing(changes)
     assert isinstance(entry, Unusable)
     assert entry.what == "OpenCL device Fake GPU (Fake OpenCL, OpenCL 3.0)"
     assert why in entry.why
     assert entry.remedy
 
 
-def test_pocl_gets_advice_of_its_own(describing) -> None:
-    device = fake(raw={api.DEVICE_IL_VERSION: b"\0"})
+def test_pocl_gets_advice_of_its_own() -> None:
+    device = FakeDevice({Ask.IL_VERSION: b"\0"})
     device.platform.name = "Portable Computing Language"
-    assert "PoCL 4 or newer" in describing(device).remedy
+    entry = describe.describe(device, 0)
+    assert isinstance(entry, Unusable) and "PoCL 4 or newer" in entry.remedy
 
 
 @pytest.mark.parametrize(
     ("changes", "kind"),
     [
-        ({"type": cl.device_type.CPU}, DeviceKind.CPU),
-        ({"type": cl.device_type.GPU, "host_unified_memory": True}, DeviceKind.INTEGRATED_GPU),
-        ({"type": cl.device_type.ACCELERATOR}, DeviceKind.ACCELERATOR),
+        ({Ask.TYPE: u64(2)}, DeviceKind.CPU),
+        ({Ask.TYPE: u64(4), Ask.HOST_UNIFIED_MEMORY: u32(1)}, DeviceKind.INTEGRATED_GPU),
+        ({Ask.TYPE: u64(8)}, DeviceKind.ACCELERATOR),
     ],
 )
-def test_kinds(describing, changes: dict[str, Any], kind: DeviceKind) -> None:
-    assert describing(fake(**changes)).kind is kind
+def test_kinds(changes: dict[Ask, bytes], kind: DeviceKind) -> None:
+    assert describing(changes).kind is kind
 
 
-def test_devices_without_a_uuid_get_one_that_is_stable_and_their_own(describing) -> None:
-    first, again, second = (describing(fake(), index).uuid for index in (0, 0, 1))
+def test_devices_without_a_uuid_get_one_that_is_stable_and_their_own() -> None:
+    first, again, second = (describing({}, index).uuid for index in (0, 0, 1))
     assert first == again != second
 
 
-def test_the_fpga_emulator_is_a_simulated_device(describing) -> None:
-    assert describing(fake(name="Intel(R) FPGA Emulation Device")).simulated
+def test_the_fpga_emulator_is_a_simulated_device() -> None:
+    assert describing({Ask.NAME: b"Intel(R) FPGA Emulation Device\0"}).simulated
+
+
+def test_a_device_answers_what_pyopencl_reads(backend: OpenCLBackend) -> None:
+    """pyopencl as the oracle of our own reading."""
+    import pyopencl as cl
+
+    ours, info = backend._device(backend.probe().devices[0].index)
+    theirs = cl.Device.from_int_ptr(ours.handle)
+    assert info.name == theirs.name.strip()
+    assert info.total_memory == theirs.global_mem_size
+    assert info.limits.max_threads_per_block == theirs.max_work_group_size
+    assert list(info.limits.max_block_dim) == list(theirs.max_work_item_sizes)
+    assert info.limits.shared_memory_per_block == theirs.local_mem_size
+    assert ours.words(Ask.EXTENSIONS) == set(theirs.extensions.split())
+    for parameter in (Ask.SINGLE_FP_CONFIG, Ask.DOUBLE_FP_CONFIG, Ask.TYPE, Ask.MAX_PARAMETER_SIZE):
+        assert ours.number(parameter) == theirs.get_info(int(parameter)), parameter.name
+
+
+def test_a_warm_start_does_not_import_pyopencl() -> None:
+    code = """
+import sys
+from zluda_opencl.backend import OpenCLBackend
+backend = OpenCLBackend()
+device = backend.open(backend.probe().devices[0].index)
+device.create_queue().synchronize()
+device.close()
+assert not {"pyopencl", "numpy"} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], timeout=60, check=True)
 
 
 def test_an_index_that_is_no_device(backend: OpenCLBackend) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from zluda.backend.info import DeviceInfo, Image, ProbeReport, Unusable
 from zluda.backend.seam import Backend, BackendError
@@ -13,13 +13,14 @@ from zluda_opencl import __version__, icd
 
 if TYPE_CHECKING:
     from zluda_opencl.device import OpenCLDevice
+    from zluda_opencl.query import Device
 
 
 class _Found(NamedTuple):
     """What this process's ICD loader offers. An index is a place in the order of platforms and their devices."""
 
     runtime: str
-    devices: dict[int, tuple[Any, DeviceInfo]]
+    devices: dict[int, tuple[Device, DeviceInfo]]
     unusable: tuple[Unusable, ...]
 
 
@@ -34,15 +35,15 @@ class OpenCLBackend(Backend):
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._found: _Found | None = None
-        self._contexts: dict[int, Any] = {}
+        self._contexts: dict[int, int] = {}
 
     def probe(self) -> ProbeReport:
         try:
             found = self._find()
-        except ImportError as error:
-            why = f"pyopencl cannot be imported: {error}"
-            broken = Unusable(what="OpenCL", why=why, remedy="pip install --force-reinstall pyopencl")
-            return ProbeReport(backend=self.name, backend_version=self.version, unusable=(broken,))
+        except (ImportError, OSError) as error:
+            return self._broken(f"there is no OpenCL loader: {error}", "pip install --force-reinstall pyopencl")
+        except BackendError as error:
+            return self._broken(f"the OpenCL loader fails: {error}", icd.INSTALL)
         return ProbeReport(
             backend=self.name,
             backend_version=self.version,
@@ -51,6 +52,10 @@ class OpenCLBackend(Backend):
             unusable=found.unusable,
         )
 
+    def _broken(self, why: str, remedy: str) -> ProbeReport:
+        broken = Unusable(what="OpenCL", why=why, remedy=remedy)
+        return ProbeReport(backend=self.name, backend_version=self.version, unusable=(broken,))
+
     def open(self, index: int) -> OpenCLDevice:
         from zluda_opencl.device import OpenCLDevice
 
@@ -58,24 +63,27 @@ class OpenCLBackend(Backend):
         return OpenCLDevice(info, device)
 
     def finalize(self, index: int, image: Image, options: Sequence[str] = ()) -> Image | None:
-        from zluda_opencl.device import create_context
-        from zluda_opencl.module import NATIVE, build, native_binary
+        from zluda_opencl import api
+        from zluda_opencl.compile import compile_spirv, native_binary
+        from zluda_opencl.module import NATIVE
 
         device, _ = self._device(index)
         if index not in self._contexts:
-            self._contexts[index] = create_context(device)
-        data = native_binary(build(self._contexts[index], device, image, options))
+            self._contexts[index] = api.create_context(device.handle)
+        data = native_binary(compile_spirv(self._contexts[index], device, image, options))
         return Image(format=NATIVE, data=data, kernels=image.kernels) if data else None
 
     def build_identity(self, index: int) -> str:
+        from zluda_opencl.query import Ask
+
         device, info = self._device(index)
-        platform = device.platform
-        parts = [platform.name, platform.version, info.name, device.version, info.driver_version, info.uuid.hex()]
+        platform, version = device.platform, device.text(Ask.VERSION)
+        parts = [platform.name, platform.version, info.name, version, info.driver_version, info.uuid.hex()]
         # Intel's CPU compiler takes settings from these.
         parts += [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("CL_CONFIG_")]
-        return "\n".join(part.strip() for part in parts)
+        return "\n".join(parts)
 
-    def _device(self, index: int) -> tuple[Any, DeviceInfo]:
+    def _device(self, index: int) -> tuple[Device, DeviceInfo]:
         try:
             return self._find().devices[index]
         except KeyError:
@@ -90,42 +98,33 @@ class OpenCLBackend(Backend):
 
 def _find() -> _Found:
     drivers, broken = icd.loadable(icd.find_drivers(os.environ))
-    import pyopencl as cl
 
-    from zluda_opencl import api
+    from zluda_opencl import query
     from zluda_opencl.describe import describe
 
     unusable = list(broken)
-    with icd.offered(drivers):
-        api.wake_drivers()
-    try:
-        platforms = cl.get_platforms()
-    except cl.Error as error:
-        if not drivers:
-            where = f"no OpenCL driver in {icd.SYSTEM_VENDORS}, the Python environment or OCL_ICD_VENDORS"
-            unusable.append(Unusable(what="OpenCL", why=where, remedy=icd.INSTALL))
-        else:
-            unusable.append(Unusable(what="OpenCL", why=f"no driver offers a platform: {error}", remedy=icd.INSTALL))
-        platforms = []
-
-    devices: dict[int, tuple[Any, DeviceInfo]] = {}
+    devices: dict[int, tuple[Device, DeviceInfo]] = {}
     index = 0
-    for platform in platforms:
-        try:
-            members = platform.get_devices()
-        except cl.Error as error:
-            what = f"OpenCL platform {platform.name.strip()} ({platform.version.strip()})"
-            unusable.append(Unusable(what=what, why=f"it has no device: {error}", remedy=icd.INSTALL))
-            continue
-        for device in members:
+    # The drivers start within this block: the loader's first call loads them, the first look for devices wakes them.
+    with icd.offered(drivers):
+        platforms = query.platforms()
+        for platform in platforms:
             try:
+                members = platform.devices()
+            except BackendError as error:
+                what = f"OpenCL platform {platform}"
+                unusable.append(Unusable(what=what, why=f"it has no device: {error}", remedy=icd.INSTALL))
+                continue
+            for device in members:
                 described = describe(device, index)
-            except cl.Error as error:
-                what = f"device {index} of OpenCL platform {platform.name.strip()}"
-                described = Unusable(what=what, why=f"it does not describe itself: {error}", remedy="update its driver")
-            if isinstance(described, DeviceInfo):
-                devices[index] = (device, described)
-            else:
-                unusable.append(described)
-            index += 1
-    return _Found(api.loader(), devices, tuple(unusable))
+                if isinstance(described, DeviceInfo):
+                    devices[index] = (device, described)
+                else:
+                    unusable.append(described)
+                index += 1
+    if not drivers:
+        why = f"no OpenCL driver in {icd.SYSTEM_VENDORS}, the Python environment or OCL_ICD_VENDORS"
+        unusable.append(Unusable(what="OpenCL", why=why, remedy=icd.INSTALL))
+    elif not platforms:
+        unusable.append(Unusable(what="OpenCL", why="none of the drivers offers a platform", remedy=icd.INSTALL))
+    return _Found(", ".join(map(str, platforms)), devices, tuple(unusable))

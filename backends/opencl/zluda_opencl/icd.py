@@ -96,7 +96,10 @@ def offered(drivers: list[Driver]) -> Iterator[None]:
     with tempfile.TemporaryDirectory(prefix="zluda-icd-") as directory:
         for number, driver in enumerate(drivers):
             Path(directory, f"{number:02d}.icd").write_text(driver.library + "\n")
-        with _variables({"OCL_ICD_VENDORS": directory, "OCL_ICD_FILENAMES": None, **_intel_settings()}):
+        # pyopencl sets PYOPENCL_HOME when it is imported; its build of the loader crashes without.
+        home = os.environ.get("PYOPENCL_HOME", directory)
+        variables = {"OCL_ICD_VENDORS": directory, "OCL_ICD_FILENAMES": None, "PYOPENCL_HOME": home}
+        with _variables(variables | _intel_settings()):
             yield
 
 

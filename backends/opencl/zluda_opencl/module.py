@@ -1,135 +1,103 @@
-"""Images on a device: building, kernels, and setting their arguments from packed bytes."""
+"""Images on a device: programs, kernels, and setting arguments from packed bytes."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
-from typing import Any
-
-import pyopencl as cl
+from collections.abc import Callable
+from typing import NamedTuple
 
 from zluda.backend.info import ArgumentKind, Image, KernelSignature
 from zluda.backend.seam import BackendError, BuildError, Dim3, Kernel, LaunchError, LoadedModule
 from zluda_opencl import api
-from zluda_opencl.errors import build_error, error, launch_error
+from zluda_opencl.errors import build_error, check, error, launch_error
 from zluda_opencl.memory import SvmAllocator
+from zluda_opencl.query import Device
 
 SPIRV, NATIVE = "spirv", "native:opencl"
-_SPIRV_MAGIC = b"\x03\x02\x23\x07"
-_CORRECTLY_ROUNDED = 1 << 7
-
-SetPointer = Callable[[int, int, int], int]
 
 
-def build(context: Any, device: Any, image: Image, options: Sequence[str] = ()) -> Any:
-    """A built pyopencl program. Raises BuildError with the vendor's log."""
-    if image.format == SPIRV:
-        if image.data[:4] != _SPIRV_MAGIC:
-            raise BuildError(f"the image of {_names(image)} is no SPIR-V: it starts with {image.data[:4].hex(' ')}")
-        arguments: tuple[Any, ...] = (context, image.data)
-    elif image.format == NATIVE:
-        arguments = (context, [device], [image.data])
-    else:
+class Roads(NamedTuple):
+    """How kernels of a device reach memory."""
+
+    set_pointer: Callable[[int, int, int], int]
+    """clSetKernelArgMemPointerINTEL or clSetKernelArgSVMPointer."""
+    system: bool
+    """Any host address is reached."""
+    svm: SvmAllocator | None
+    """Where memory comes from SVM: every launch must list its blocks."""
+
+
+def load_program(context: int, device: Device, image: Image) -> int:
+    """A built program, owned by the caller. Raises BuildError with the vendor's log."""
+    if image.format == NATIVE:
+        return _load_native(context, device, image)
+    if image.format != SPIRV:
         raise BuildError(f"the OpenCL backend takes images in {SPIRV} and {NATIVE}, not {image.format}")
-    try:
-        program = cl.Program(*arguments)
-    except cl.Error as failure:
-        raise build_error(str(failure.routine), failure.code, _names(image)) from failure
+    from zluda_opencl.compile import compile_spirv
 
-    text = " ".join([*build_options(device), *options])
-    devices = (ctypes.c_void_p * 1)(device.int_ptr)
-    if code := api.build_program(program.int_ptr, 1, devices, text.encode(), None, None):
-        log = program.get_build_info(device, cl.program_build_info.LOG)
-        raise build_error("clBuildProgram", code, _names(image), str(log).strip())
+    program = compile_spirv(context, device, image)
+    handle: int = program.int_ptr
+    # pyopencl's own reference goes with its object, at the end of this function.
+    check(api.retain_program(handle), "clRetainProgram")
+    return handle
+
+
+def _load_native(context: int, device: Device, image: Image) -> int:
+    about = f"a native binary of {len(image.data)} bytes"
+    program, code = api.create_program(context, device.handle, image.data)
+    if code:
+        if program:
+            api.release_program(program)
+        raise build_error("clCreateProgramWithBinary", code, about)
+    handle = ctypes.c_void_p(device.handle)
+    if code := api.build_program(program, 1, ctypes.byref(handle), b"", None, None):
+        log = api.build_log(program, device.handle)
+        api.release_program(program)
+        raise build_error("clBuildProgram", code, about, log)
     return program
-
-
-def build_options(device: Any) -> list[str]:
-    """Options that every build on the device gets."""
-    if device.single_fp_config & _CORRECTLY_ROUNDED:
-        return ["-cl-fp32-correctly-rounded-divide-sqrt"]
-    return []
-
-
-def native_binary(program: Any) -> bytes:
-    """The device's native binary of a program that was built for one device; empty where the driver has none."""
-    try:
-        binaries = program.get_info(cl.program_info.BINARIES)
-    except cl.Error as failure:
-        raise error(str(failure.routine), failure.code) from failure
-    return bytes(binaries[0]) if binaries else b""
 
 
 class OpenCLModule(LoadedModule):
     """A built program; kernels are made at first use and live as long as the module."""
 
     def __init__(
-        self, program: Any, device: Any, image: Image, set_pointer: SetPointer, system: bool, svm: SvmAllocator | None
+        self, program: int, device: Device, image: Image, roads: Roads, forget: Callable[[OpenCLModule], None]
     ) -> None:
+        """Owns `program`; `forget` is called when it is closed."""
         self._program = program
+        self._forget = forget
         self._device = device
+        self._roads = roads
         self._signatures = {signature.name: signature for signature in image.kernels}
-        self._set_pointer, self._system, self._svm = set_pointer, system, svm
         self._kernels: dict[str, OpenCLKernel] = {}
 
     def kernel(self, name: str) -> OpenCLKernel:
         if name not in self._kernels:
             signature = self._signatures[name]
-            if self._program is None:
+            if not self._program:
                 raise BackendError("the module is closed")
-            try:
-                handle = cl.Kernel(self._program, name)
-            except cl.Error as failure:
-                raise build_error(str(failure.routine), failure.code, f"kernel {name}") from failure
-            self._kernels[name] = OpenCLKernel(
-                handle, self._device, signature, self._set_pointer, self._system, self._svm
-            )
+            self._kernels[name] = OpenCLKernel(self._program, self._device, signature, self._roads)
         return self._kernels[name]
 
     def close(self) -> None:
         for kernel in self._kernels.values():
             kernel.close()
         self._kernels.clear()
-        self._program = None
+        program, self._program = self._program, 0
+        if program:
+            self._forget(self)
+            check(api.release_program(program), "clReleaseProgram")
 
 
 class OpenCLKernel(Kernel):
     """A kernel and the arguments that were last set on it: setting one costs more than comparing it."""
 
-    def __init__(
-        self,
-        kernel: Any,
-        device: Any,
-        signature: KernelSignature,
-        set_pointer: SetPointer,
-        system: bool,
-        svm: SvmAllocator | None,
-    ) -> None:
-        self._kernel = kernel
-        self.handle: int = kernel.int_ptr
+    def __init__(self, program: int, device: Device, signature: KernelSignature, roads: Roads) -> None:
         self.signature = signature
-        info = cl.kernel_work_group_info
-        self.max_threads_per_block = kernel.get_work_group_info(info.WORK_GROUP_SIZE, device)
-        self.private_bytes = kernel.get_work_group_info(info.PRIVATE_MEM_SIZE, device)
-        self._set_pointer = set_pointer
-        self._svm = svm
-        self._svm_generation = -1
-        if kernel.num_args != len(signature.arguments):
-            takes, has = kernel.num_args, len(signature.arguments)
-            raise BuildError(f"kernel {signature.name} takes {takes} arguments, its signature has {has}")
-
         # (index, start, stop, whether a pointer) of what comes from the packed bytes.
         self._plan: list[tuple[int, int, int, bool]] = []
         self._shared: list[int] = []
-        for index, argument in enumerate(signature.arguments):
-            if argument.kind is ArgumentKind.SHARED:
-                self._shared.append(index)
-            else:
-                pointer = argument.kind is ArgumentKind.POINTER
-                size = 8 if pointer else argument.size
-                if argument.offset + size > signature.packed_size:
-                    raise BuildError(f"kernel {signature.name}: argument {index} lies outside the packed bytes")
-                self._plan.append((index, argument.offset, argument.offset + size, pointer))
+        self._lay_out(signature)
         self._arguments: bytes | None = None
         self._pieces: list[bytes | None] = [None] * len(signature.arguments)
         self._shared_bytes = -1
@@ -137,7 +105,22 @@ class OpenCLKernel(Kernel):
         self._dims: tuple[Dim3, Dim3] | None = None
         self.global_size = (ctypes.c_size_t * 3)()
         self.local_size = (ctypes.c_size_t * 3)()
-        self._allow_indirect_access(system)
+        self.handle, code = api.create_kernel(program, signature.name)
+        if code:
+            raise build_error("clCreateKernel", code, f"kernel {signature.name}")
+        self.max_threads_per_block = api.kernel_work_group_number(
+            self.handle, device.handle, api.KERNEL_WORK_GROUP_SIZE
+        )
+        self.private_bytes = api.kernel_work_group_number(self.handle, device.handle, api.KERNEL_PRIVATE_MEM_SIZE)
+        self._set_pointer = roads.set_pointer
+        self._svm = roads.svm
+        self._svm_generation = -1
+        try:
+            self._check_arguments()
+            self._allow_indirect_access(roads.system)
+        except BackendError:
+            self.close()
+            raise
 
     def bind(self, grid: Dim3, block: Dim3, arguments: bytes, shared_bytes: int) -> None:
         """Make the kernel ready to be enqueued with these."""
@@ -154,8 +137,26 @@ class OpenCLKernel(Kernel):
 
     def close(self) -> None:
         """Release the kernel; it cannot be launched any more."""
-        self._kernel = None
-        self.handle = 0
+        handle, self.handle = self.handle, 0
+        if handle:
+            self._arguments = None
+            check(api.release_kernel(handle), "clReleaseKernel")
+
+    def _lay_out(self, signature: KernelSignature) -> None:
+        for index, argument in enumerate(signature.arguments):
+            if argument.kind is ArgumentKind.SHARED:
+                self._shared.append(index)
+            else:
+                pointer = argument.kind is ArgumentKind.POINTER
+                size = 8 if pointer else argument.size
+                if argument.offset + size > signature.packed_size:
+                    raise BuildError(f"kernel {signature.name}: argument {index} lies outside the packed bytes")
+                self._plan.append((index, argument.offset, argument.offset + size, pointer))
+
+    def _check_arguments(self) -> None:
+        takes, has = api.kernel_number(self.handle, api.KERNEL_NUM_ARGS), len(self.signature.arguments)
+        if takes != has:
+            raise BuildError(f"kernel {self.signature.name} takes {takes} arguments, its signature has {has}")
 
     def _set_arguments(self, arguments: bytes) -> None:
         if len(arguments) != self.signature.packed_size:
@@ -214,9 +215,3 @@ class OpenCLKernel(Kernel):
             if code := api.set_kernel_exec_info(self.handle, api.KERNEL_EXEC_INFO_SVM_PTRS, size, array):
                 raise error("clSetKernelExecInfo", code, f"kernel {self.signature.name}, {len(blocks)} SVM blocks")
         self._svm_generation = svm.generation
-
-
-def _names(image: Image) -> str:
-    names = [kernel.name for kernel in image.kernels]
-    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    return f"kernels {shown}" if names else "an image without kernels"

@@ -80,9 +80,10 @@ class OpenCLMarker(Marker):
 class OpenCLQueue(Queue):
     """An in-order command queue with profiling (which was measured to cost nothing)."""
 
-    def __init__(self, device: OpenCLDevice, queue: object, handle: int) -> None:
+    def __init__(self, device: OpenCLDevice, handle: int, forget: Callable[[OpenCLQueue], None]) -> None:
+        """Owns `handle`; `forget` is called when it is closed."""
         self._device = device
-        self._queue: object | None = queue
+        self._forget = forget
         self._handle = handle
         if device.usm is not None:
             self._enqueue_copy, self._enqueue_fill = device.usm.copy, device.usm.fill
@@ -144,7 +145,7 @@ class OpenCLQueue(Queue):
         if self._host_calls is None:
             self._host_calls = _HostCalls()
         reached = OpenCLMarker(self._mark(), self)
-        done = api.user_event(self._device.context_handle)
+        done = api.user_event(self._device.context)
         try:
             self._barrier(done)
         except BackendError:
@@ -172,13 +173,14 @@ class OpenCLQueue(Queue):
     def close(self) -> None:
         if not self._handle:
             return
-        code = api.finish(self._handle)
+        handle = self._handle
+        code = api.finish(handle)
         if self._host_calls is not None:
             self._host_calls.close()
         self._handle = 0
-        self._queue = None
-        self._device.forget(self)
+        self._forget(self)
         check(code, "clFinish")
+        check(api.release_queue(handle), "clReleaseCommandQueue")
 
     def _open(self) -> int:
         if not self._handle:
