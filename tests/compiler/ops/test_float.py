@@ -61,6 +61,27 @@ def form(
     return Form(f"{text} %x, {sources};", (type,) * arity, (type,), expect, rows)
 
 
+def hard_sums(seed: int) -> list[tuple[int, ...]]:
+    """Operands of fma.f64 whose product and addend cancel, lie far apart, or end among the subnormals."""
+    source = random.Random(seed)
+    rows = []
+    for _ in range(150):
+        a = source.getrandbits(1) << 63 | source.randrange(1, 2046) << 52 | source.getrandbits(52)
+        goal = source.choice((source.randrange(1, 2046), source.randrange(1, 4)))
+        field = min(2046, max(0, goal + 1023 - (a >> 52 & 2047)))
+        b = source.getrandbits(1) << 63 | field << 52 | source.getrandbits(52)
+        product = exact.mul(F64, a, b)
+        if product == exact.NAN or F64.is_infinite(product):
+            continue
+        near = (product ^ F64.sign) + source.randrange(-2, 3)
+        far = source.getrandbits(1) << 63 | source.randrange(0, 2046) << 52 | source.getrandbits(52)
+        rows += [(a, b, near & (1 << 64) - 1), (a, b, far), (a, b, source.getrandbits(3) | source.getrandbits(1) << 63)]
+    # Half a smallest subnormal either side of zero.
+    tiny = 0x1FF0000000000000
+    rows += [(tiny, 0x1FF8000000000000, 1 << 63 | 1), (tiny, 0x1FE8000000000000, 1 << 63), (tiny, tiny, 1 << 63 | 1)]
+    return [row for row in rows if not any(F64.is_nan(value) for value in row)]
+
+
 def test_f32_rounding() -> None:
     forms = []
     for i, mode in enumerate(MODES):
@@ -80,7 +101,10 @@ def test_f64_rounding() -> None:
             forms.append(form(f"{name}.{mode}.f64", "f64", 2, lambda a, b, m=mode, g=function: g(F64, a, b, m), seed=i))
         forms.append(form(f"rcp.{mode}.f64", "f64", 1, lambda a, m=mode: exact.div(F64, F64.one, a, m), seed=i))
         forms.append(form(f"sqrt.{mode}.f64", "f64", 1, lambda a, m=mode: exact.sqrt(F64, a, m), seed=i))
-    forms.append(form("fma.rn.f64", "f64", 3, lambda a, b, c: exact.fma(F64, a, b, c)))
+        forms.append(form(f"fma.{mode}.f64", "f64", 3, lambda a, b, c, m=mode: exact.fma(F64, a, b, c, m), seed=i))
+        forms.append(
+            form(f"fma.{mode}.f64", "f64", 3, lambda a, b, c, m=mode: exact.fma(F64, a, b, c, m), rows=hard_sums(i))
+        )
     check(forms)
 
 

@@ -457,7 +457,6 @@ def test_halfword_compare_and_swap(olds: Module) -> None:
         ("bar.sync 0, 64;", "barrier.partial"),
         ("bar.arrive 0, 64;", "barrier.partial"),
         ("fence.proxy.async;", "not lowered"),
-        ("fma.rz.f64 %d1, %d2, %d3, %d4;", "fma.rz.f64"),
         ("mov.u32 %r0, %smid;", "%smid"),
         ("mov.u64 %w0, %globaltimer;", "%globaltimer"),
         ("cvt.rn.satfinite.e4m3x2.f32 %h0, %f0, %f1;", "not lowered"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from zluda.compiler.lower.context import Context, llvm_type, lowers
-from zluda.compiler.lower.ops import rounding
+from zluda.compiler.lower.ops import double, rounding
 from zluda.compiler.lower.ops._emit import real, select, sources, target
 from zluda.compiler.lower.ops.floating import apply, as_float, divide_f32, from_float, sqrt_f32
 
@@ -21,7 +21,7 @@ def divide(c: Context) -> None:
         if element == "f64":
             if mode == "rn":
                 return target(c).divide(c, "double", a, b)
-            return rounding.div_f64(c, a, b, mode)
+            return double.div_f64(c, a, b, mode)
         if c.has("approx"):
             return _divide_approximately(c, a, b)
         return divide_f32(c, a, b, mode)
@@ -54,7 +54,7 @@ def rcp(c: Context) -> None:
             return divide_f32(c, one, values[0], mode)
         if mode == "rn":
             return target(c).divide(c, "double", one, values[0])
-        return rounding.div_f64(c, one, values[0], mode)
+        return double.div_f64(c, one, values[0], mode)
 
     c.set(c.operands[0], type, apply(c, type, sources(c, type), compute))
 
@@ -69,7 +69,7 @@ def sqrt(c: Context) -> None:
             return sqrt_f32(c, values[0], mode)
         if mode == "rn":
             return target(c).math(c, "sqrt", "double", values[0])
-        return rounding.sqrt_f64(c, values[0], mode)
+        return double.sqrt_f64(c, values[0], mode)
 
     c.set(c.operands[0], type, apply(c, type, sources(c, type), compute))
 

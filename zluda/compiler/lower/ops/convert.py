@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zluda.compiler.lower.context import Context, llvm_type, lowers, width
-from zluda.compiler.lower.ops import rounding
+from zluda.compiler.lower.ops import double, rounding
 from zluda.compiler.lower.ops._emit import (
     PACKED,
     flush,
@@ -177,7 +177,7 @@ def _long_to_double(c: Context, value: str, sign: bool, mode: str) -> str:
     lower = c.op(f"and i64 {value}, 4294967295")
     high = c.op(f"{'sitofp' if sign else 'uitofp'} i64 {upper} to double")
     high = c.op(f"fmul double {high}, {real('double', 2.0**32)}")
-    total = rounding.add_f64(c, high, c.op(f"uitofp i64 {lower} to double"), mode)
+    total = double.add_f64(c, high, c.op(f"uitofp i64 {lower} to double"), mode)
     # Zero is +0, in every mode.
     zero = c.op(f"icmp eq i64 {value}, 0")
     return select(c, zero, "double", "0.0", total)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from zluda.compiler.lower.context import Context, llvm_type, lowers, width
-from zluda.compiler.lower.ops import rounding
+from zluda.compiler.lower.ops import double, rounding
 from zluda.compiler.lower.ops._emit import (
     NAN,
     PACKED,
@@ -132,10 +132,10 @@ def arithmetic(c: Context, name: str, type: str, a: str, b: str, mode: str) -> s
         return c.op(f"{operation} {llvm_type(type)} {a}, {b}")
     if type == "f64":
         if name == "mul":
-            return rounding.mul_f64(c, a, b, mode)
+            return double.mul_f64(c, a, b, mode)
         if name == "sub":
             b = _negated_f64(c, b)
-        return rounding.add_f64(c, a, b, mode)
+        return double.add_f64(c, a, b, mode)
     if type != "f32":
         c.unsupported(f"{c.name} of {type} has no rounding but .rn")
     left, right = rounding.widen(c, type, a), rounding.widen(c, type, b)
@@ -189,7 +189,7 @@ def fused(c: Context, type: str, values: Sequence[str], mode: str) -> str:
         llvm = llvm_type(type)
         return c.intrinsic(f"llvm.fma.{type}", llvm, (llvm, a), (llvm, b), (llvm, addend))
     if type == "f64":
-        c.unsupported(f"fma.{mode}.f64 is not lowered", "only .rn is, for double precision")
+        return double.fma_f64(c, a, b, addend, mode)
     left, right, third = (rounding.widen(c, type, value) for value in values)
     product = c.op(f"fmul double {left}, {right}")
     exact = rounding.exact_sum(c, product, third)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from zluda.compiler.lower.context import Context, llvm_type
-from zluda.compiler.lower.ops._emit import constant_bits, need_fp64, real, select, target
+from zluda.compiler.lower.ops._emit import need_fp64, select
 
 MODES: Final = ("rn", "rz", "rm", "rp")
 
@@ -66,7 +66,7 @@ def bf16_to_float(c: Context, value: str) -> str:
     return c.op(f"bitcast i32 {shifted} to float")
 
 
-def _adjust(c: Context, llvm: str, integer: str, rounded: str, below: str, above: str, rounding: str) -> str:
+def adjust(c: Context, llvm: str, integer: str, rounded: str, below: str, above: str, rounding: str) -> str:
     """Moves a value by one place towards the side its rounding asks for; below, above: where the exact value lies."""
     bits = c.op(f"bitcast {llvm} {rounded} to {integer}")
     negative = c.op(f"icmp slt {integer} {bits}, 0")
@@ -97,7 +97,7 @@ def narrow(c: Context, value: str, type: str, rounding: str) -> str:
     seen = c.op(f"fpext {llvm} {rounded} to double")
     below = c.op(f"fcmp olt double {value}, {seen}")
     above = c.op(f"fcmp ogt double {value}, {seen}")
-    return _adjust(c, llvm, "i32" if type == "f32" else "i16", rounded, below, above, rounding)
+    return adjust(c, llvm, "i32" if type == "f32" else "i16", rounded, below, above, rounding)
 
 
 def _odd_float(c: Context, value: str) -> str:
@@ -125,7 +125,7 @@ def float_to_half(c: Context, value: str, rounding: str) -> str:
     seen = c.op(f"fpext half {rounded} to float")
     below = c.op(f"fcmp olt float {value}, {seen}")
     above = c.op(f"fcmp ogt float {value}, {seen}")
-    return _adjust(c, "half", "i16", rounded, below, above, rounding)
+    return adjust(c, "half", "i16", rounded, below, above, rounding)
 
 
 def float_to_bf16(c: Context, value: str, rounding: str) -> str:
@@ -158,145 +158,3 @@ def zero_towards_minus(c: Context, total: str, a: str, b: str) -> str:
     sign = c.op(f"and i64 {either}, {-(2**63)}")
     signed_zero = c.op(f"bitcast i64 {sign} to double")
     return select(c, zero, "double", signed_zero, total)
-
-
-# --- double precision -------------------------------------------------------------------------------
-
-
-def _finite(c: Context, *values: str) -> str:
-    """Whether all of these doubles are finite."""
-    result = ""
-    for value in values:
-        magnitude = c.intrinsic("llvm.fabs.f64", "double", ("double", value))
-        one = c.op(f"fcmp olt double {magnitude}, {constant_bits('f64', 0x7FF0000000000000)}")
-        result = c.op(f"and i1 {result}, {one}") if result else one
-    return result
-
-
-def _correct(c: Context, rounded: str, finite: str, sign: tuple[str, str], rounding: str) -> str:
-    """Moves a correctly rounded double; `sign` is (exact < rounded, exact > rounded) unless it overflowed."""
-    infinity = constant_bits("f64", 0x7FF0000000000000)
-    too_high = c.op(f"fcmp oeq double {rounded}, {infinity}")
-    too_low = c.op(f"fcmp oeq double {rounded}, {constant_bits('f64', 0xFFF0000000000000)}")
-    below = c.op(f"or i1 {sign[0]}, {too_high}")
-    below = c.op(f"and i1 {below}, {finite}")
-    above = c.op(f"or i1 {sign[1]}, {too_low}")
-    above = c.op(f"and i1 {above}, {finite}")
-    return _adjust(c, "double", "i64", rounded, below, above, rounding)
-
-
-def add_f64(c: Context, a: str, b: str, rounding: str) -> str:
-    """a + b in double precision, not to nearest."""
-    need_fp64(c)
-    total = c.op(f"fadd double {a}, {b}")
-    a_size = c.intrinsic("llvm.fabs.f64", "double", ("double", a))
-    b_size = c.intrinsic("llvm.fabs.f64", "double", ("double", b))
-    swap = c.op(f"fcmp olt double {a_size}, {b_size}")
-    large = select(c, swap, "double", b, a)
-    small = select(c, swap, "double", a, b)
-    seen = c.op(f"fsub double {total}, {large}")
-    rest = c.op(f"fsub double {small}, {seen}")
-    signs = c.op(f"fcmp olt double {rest}, 0.0"), c.op(f"fcmp ogt double {rest}, 0.0")
-    # A sum that overflowed leaves a meaningless rest.
-    bounded = _finite(c, total)
-    signs = c.op(f"and i1 {signs[0]}, {bounded}"), c.op(f"and i1 {signs[1]}, {bounded}")
-    result = _correct(c, total, _finite(c, a, b), signs, rounding)
-    return zero_towards_minus(c, result, a, b) if rounding == "rm" else result
-
-
-def _normalise(c: Context, value: str) -> tuple[str, str]:
-    """A finite, nonzero double as (value in ±[1, 2), exponent as i32)."""
-    size = c.intrinsic("llvm.fabs.f64", "double", ("double", value))
-    tiny = c.op(f"fcmp olt double {size}, {constant_bits('f64', 0x0010000000000000)}")
-    lifted = c.op(f"fmul double {value}, {real('double', 2.0**54)}")
-    value = select(c, tiny, "double", lifted, value)
-    bits = c.op(f"bitcast double {value} to i64")
-    raised = c.op(f"lshr i64 {bits}, 52")
-    field = c.op(f"and i64 {raised}, 2047")
-    small = c.op(f"trunc i64 {field} to i32")
-    bias = select(c, tiny, "i32", str(1023 + 54), "1023")
-    exponent = c.op(f"sub i32 {small}, {bias}")
-    rest = c.op(f"and i64 {bits}, {-(2**63) | (2**52 - 1)}")
-    unit = c.op(f"or i64 {rest}, {1023 << 52}")
-    return c.op(f"bitcast i64 {unit} to double"), exponent
-
-
-def _scale(c: Context, value: str, exponent: str) -> str:
-    """value * 2^exponent, in two steps; exact where the result is not subnormal."""
-    half = c.op(f"ashr i32 {exponent}, 1")
-    other = c.op(f"sub i32 {exponent}, {half}")
-    for step in (half, other):
-        low = c.op(f"icmp slt i32 {step}, -1022")
-        step = select(c, low, "i32", "-1022", step)
-        high = c.op(f"icmp sgt i32 {step}, 1023")
-        step = select(c, high, "i32", "1023", step)
-        biased = c.op(f"add i32 {step}, 1023")
-        wide = c.op(f"zext i32 {biased} to i64")
-        field = c.op(f"shl i64 {wide}, 52")
-        factor = c.op(f"bitcast i64 {field} to double")
-        value = c.op(f"fmul double {value}, {factor}")
-    return value
-
-
-def _compare(c: Context, head: str, tail: str, seen: str) -> tuple[str, str]:
-    """(head + tail < seen, head + tail > seen), tail being less than a last place of head."""
-    same = c.op(f"fcmp oeq double {head}, {seen}")
-    result = []
-    for relation in ("olt", "ogt"):
-        by_head = c.op(f"fcmp {relation} double {head}, {seen}")
-        by_tail = c.op(f"fcmp {relation} double {tail}, 0.0")
-        result.append(select(c, same, "i1", by_tail, by_head))
-    return result[0], result[1]
-
-
-def _fma(c: Context, a: str, b: str, addend: str) -> str:
-    return c.intrinsic("llvm.fma.f64", "double", ("double", a), ("double", b), ("double", addend))
-
-
-def _usual(c: Context, *values: str) -> str:
-    """Whether all of these doubles are finite and none is zero."""
-    result = _finite(c, *values)
-    for value in values:
-        nonzero = c.op(f"fcmp one double {value}, 0.0")
-        result = c.op(f"and i1 {result}, {nonzero}")
-    return result
-
-
-def mul_f64(c: Context, a: str, b: str, rounding: str) -> str:
-    """a * b in double precision, not to nearest."""
-    need_fp64(c)
-    product = c.op(f"fmul double {a}, {b}")
-    a_unit, a_exponent = _normalise(c, a)
-    b_unit, b_exponent = _normalise(c, b)
-    head = c.op(f"fmul double {a_unit}, {b_unit}")
-    tail = _fma(c, a_unit, b_unit, c.op(f"fneg double {head}"))
-    exponent = c.op(f"add i32 {a_exponent}, {b_exponent}")
-    seen = _scale(c, product, c.op(f"sub i32 0, {exponent}"))
-    return _correct(c, product, _usual(c, a, b), _compare(c, head, tail, seen), rounding)
-
-
-def div_f64(c: Context, a: str, b: str, rounding: str) -> str:
-    """a / b in double precision, not to nearest."""
-    need_fp64(c)
-    quotient = target(c).divide(c, "double", a, b)
-    a_unit, a_exponent = _normalise(c, a)
-    b_unit, b_exponent = _normalise(c, b)
-    head = target(c).divide(c, "double", a_unit, b_unit)
-    rest = _fma(c, c.op(f"fneg double {head}"), b_unit, a_unit)
-    tail = c.op(f"fmul double {rest}, {b_unit}")
-    exponent = c.op(f"sub i32 {b_exponent}, {a_exponent}")
-    seen = _scale(c, quotient, exponent)
-    return _correct(c, quotient, _usual(c, a, b), _compare(c, head, tail, seen), rounding)
-
-
-def sqrt_f64(c: Context, a: str, rounding: str) -> str:
-    """The square root in double precision, not to nearest."""
-    need_fp64(c)
-    size = c.intrinsic("llvm.fabs.f64", "double", ("double", a))
-    tiny = c.op(f"fcmp olt double {size}, {real('double', 2.0**-900)}")
-    lifted = select(c, tiny, "double", c.op(f"fmul double {a}, {real('double', 2.0**200)}"), a)
-    lifted_root = target(c).math(c, "sqrt", "double", lifted)
-    rest = _fma(c, c.op(f"fneg double {lifted_root}"), lifted_root, lifted)
-    root = target(c).math(c, "sqrt", "double", a)
-    signs = c.op(f"fcmp olt double {rest}, 0.0"), c.op(f"fcmp ogt double {rest}, 0.0")
-    return _correct(c, root, _usual(c, a), signs, rounding)
