@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from zluda.ptx.errors import PtxSyntaxError, PtxUnsupported
+from zluda.ptx.source import Source
 from zluda.ptx.tree import (
     Address,
     Block,
@@ -23,7 +24,6 @@ from zluda.ptx.tree import (
     Operand,
     Pair,
     Prototype,
-    Source,
     Space,
     Statement,
     Targets,
@@ -111,7 +111,8 @@ class _Scope:
 
     def __init__(self, outer: _Scope | None = None) -> None:
         self.names: dict[str, str] = dict(outer.names) if outer else {}
-        self.families: dict[str, str] = dict(outer.families) if outer else {}
+        self.families: dict[str, list[tuple[str, int]]] = dict(outer.families) if outer else {}
+        """Prefix of a parameterised set to its new prefix and size, the innermost set last."""
 
     def __bool__(self) -> bool:
         return bool(self.names or self.families)
@@ -120,8 +121,10 @@ class _Scope:
         found = self.names.get(name)
         if found is None and self.families:
             prefix = name.rstrip("0123456789")
-            if prefix != name and prefix in self.families:
-                return self.families[prefix] + name[len(prefix) :]
+            if prefix != name:
+                for renamed, count in reversed(self.families.get(prefix, ())):
+                    if int(name[len(prefix) :]) < count:
+                        return renamed + name[len(prefix) :]
         return found or name
 
 
@@ -197,7 +200,9 @@ class _Flattener:
                 return
             prefix = variable.name
             if prefix in body.families or scope is not self.outermost:
-                prefix = scope.families[variable.name] = prefix + self.mark()
+                prefix += self.mark()
+                outer = scope.families.get(variable.name, [])
+                scope.families[variable.name] = [*outer, (prefix, variable.count)]
             body.families[prefix] = (variable.type, variable.count)
             return
         name = self.declare(variable.name, scope)
@@ -214,40 +219,43 @@ def flatten(function: Function, source: Source) -> Body:
 
 
 def _renamed(instruction: Instruction, resolve: Callable[[str], str]) -> Instruction:
-    def operand(o: Operand) -> Operand:
-        match o:
-            case Name(name):
-                new = resolve(name)
-                return o if new == name else Name(new)
-            case Component(name, component):
-                return Component(resolve(name), component)
-            case Not(inner):
-                return Not(Name(resolve(inner.name)))
-            case Negative(inner):
-                renamed = operand(inner)
-                assert isinstance(renamed, Name | Component)
-                return Negative(renamed)
-            case Offset(name, offset):
-                return Offset(resolve(name), offset)
-            case Element(name, index, offset):
-                return Element(resolve(name), Name(resolve(index.name)) if index else None, offset)
-            case Address(base, offset, extra):
-                inner_base = operand(base) if base is not None else None
-                assert inner_base is None or isinstance(inner_base, Name | Component)
-                return Address(inner_base, offset, tuple(map(operand, extra)))
-            case Vector(items):
-                return Vector(tuple(map(operand, items)))
-            case Group(items):
-                return Group(tuple(map(operand, items)))
-            case Pair(first, second):
-                return Pair(operand(first), operand(second))
-            case _:
-                return o
-
     guard = instruction.guard
     if guard is not None:
         guard = Guard(resolve(guard.name), guard.negated)
-    return Instruction(instruction.offset, instruction.opcode, tuple(map(operand, instruction.operands)), guard)
+    operands = tuple(renamed_operand(o, resolve) for o in instruction.operands)
+    return Instruction(instruction.offset, instruction.opcode, operands, guard)
+
+
+def renamed_operand(operand: Operand, resolve: Callable[[str], str]) -> Operand:
+    """An operand with other names."""
+    match operand:
+        case Name(name):
+            new = resolve(name)
+            return operand if new == name else Name(new)
+        case Component(name, component):
+            return Component(resolve(name), component)
+        case Not(inner):
+            return Not(Name(resolve(inner.name)))
+        case Negative(inner):
+            renamed = renamed_operand(inner, resolve)
+            assert isinstance(renamed, Name | Component)
+            return Negative(renamed)
+        case Offset(name, offset):
+            return Offset(resolve(name), offset)
+        case Element(name, index, offset):
+            return Element(resolve(name), Name(resolve(index.name)) if index else None, offset)
+        case Address(base, offset, extra):
+            inner_base = renamed_operand(base, resolve) if base is not None else None
+            assert inner_base is None or isinstance(inner_base, Name | Component)
+            return Address(inner_base, offset, tuple(renamed_operand(o, resolve) for o in extra))
+        case Vector(items):
+            return Vector(tuple(renamed_operand(o, resolve) for o in items))
+        case Group(items):
+            return Group(tuple(renamed_operand(o, resolve) for o in items))
+        case Pair(first, second):
+            return Pair(renamed_operand(first, resolve), renamed_operand(second, resolve))
+        case _:
+            return operand
 
 
 # --- what an instruction reads and writes ---------------------------------------------------------------

@@ -8,7 +8,7 @@ from functools import partial
 
 from zluda.backend.info import Argument, ArgumentKind, KernelSignature
 from zluda.compiler.kernel import KernelInfo
-from zluda.compiler.lower import calls, control, data, flow, leavers, memory, ops, params, roots, scan, shared
+from zluda.compiler.lower import calls, control, data, flow, leavers, memory, ops, params, roots, scan, shared, webs
 from zluda.compiler.lower.body import flatten
 from zluda.compiler.lower.function import FunctionLowering
 from zluda.compiler.lower.provenance import infer
@@ -81,7 +81,7 @@ class _KernelLowering:
         self._keep_together(unit)
         for name in order:
             routine = unit.routines[name]
-            body = routine.body
+            body = routine.body = webs.split(routine.body)
             found = infer(body, partial(unit.space_of, body), partial(_pointer_parameters, unit))
             routine.classes, routine.bases = found.classes, found.bases
             routine.roots = roots.find(body, found)

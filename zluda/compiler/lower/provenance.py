@@ -84,6 +84,8 @@ class _Inference:
                     self.anchors.append(base)
         if not instruction.operands:
             return
+        if instruction.opcode.name == "isspacep" and (tested := self.wide(instruction.operands[1])) is not None:
+            self.anchors.append(tested)
         name, operands = instruction.opcode.name, instruction.operands
         target = self.wide(operands[0])
         if name == "st" and isinstance(operands[0], Address) and len(operands) > 1:

@@ -13,7 +13,8 @@ from zluda.compiler.lower.shared import SharedLayout
 from zluda.compiler.lower.writer import ModuleWriter
 from zluda.compiler.target.base import Target
 from zluda.ptx.errors import PtxUnsupported
-from zluda.ptx.tree import Function, Source, Space, Variable
+from zluda.ptx.source import Source
+from zluda.ptx.tree import Function, Space, Variable
 
 
 @dataclass(slots=True)
