@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 import subprocess
@@ -79,8 +80,8 @@ class Client:
     """The built library, and running programs on it."""
 
     folder: Path
-    fake_python: Path
-    real_python: Path
+    library: Path
+    """Where libcuda.so.1 and cuda.h are."""
     running: list[Running] = field(default_factory=list)
 
     def build(self, name: str, *options: str) -> Path:
@@ -89,8 +90,8 @@ class Client:
         compile_c(
             [
                 HERE / "programs" / name,
-                f"-I{self.folder}",
-                f"-L{self.folder}",
+                f"-I{self.library}",
+                f"-L{self.library}",
                 "-l:libcuda.so.1",
                 "-lpthread",
                 "-o",
@@ -104,8 +105,8 @@ class Client:
         """Variables under which a program finds the library; `real` for the installed backends."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("ZLUDA_", "CUDA_", "PYTHON"))}
         environment |= {
-            "LD_LIBRARY_PATH": str(self.folder),
-            "ZLUDA_PYTHON": str(self.real_python if real else self.fake_python),
+            "LD_LIBRARY_PATH": str(self.library),
+            "ZLUDA_PYTHON": str(self.library / ("real_python" if real else "fake_python")),
         }
         return environment | extra
 
@@ -151,29 +152,41 @@ class Client:
         self.running.clear()
 
 
-def _script(path: Path, lines: list[str]) -> Path:
+def _script(path: Path, lines: list[str]) -> None:
     path.write_text("\n".join(["#!/bin/sh", *lines, ""]))
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return path
 
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Client:
     """The library, built once."""
-    folder = tmp_path_factory.mktemp("client")
+    # One for all workers of a parallel run: the first builds, the others wait for it.
+    worker = "PYTEST_XDIST_WORKER" in os.environ
+    folder = (tmp_path_factory.getbasetemp().parent if worker else tmp_path_factory.getbasetemp()) / "client"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "libcuda.so.1").exists():
+            build_library(folder)
+    return Client(tmp_path_factory.mktemp("programs"), folder)
+
+
+def build_library(folder: Path) -> None:
+    """cuda.h and libcuda.so.1."""
     generate(folder)
+    part = folder / "part.so"
     compile_c(
         [
             "-fPIC", "-fvisibility=hidden", "-shared", "-Wl,-soname,libcuda.so.1", "-Wl,-z,defs", "-Wl,-z,nodelete",
             f"-I{SOURCES}", f"-I{folder}", *sorted(SOURCES.glob("*.c")), folder / "zl_entry.c",
-            "-lpthread", "-ldl", "-o", folder / "libcuda.so.1",
+            "-lpthread", "-ldl", "-o", part,
         ]
     )  # fmt: skip
     path = f"export PYTHONPATH={':'.join(map(str, PATHS))}"
     # The library runs `$ZLUDA_PYTHON -P -m zluda.server --fd 3`, and clears PYTHONPATH.
-    fake = _script(folder / "fake_python", [path, f'exec "{sys.executable}" "{HERE / "fake_driver.py"}" --fd "$5"'])
-    real = _script(folder / "real_python", [path, f'exec "{sys.executable}" "$@"'])
-    return Client(folder, fake, real)
+    _script(folder / "fake_python", [path, f'exec "{sys.executable}" "{HERE / "fake_driver.py"}" --fd "$5"'])
+    _script(folder / "real_python", [path, f'exec "{sys.executable}" "$@"'])
+    part.rename(folder / "libcuda.so.1")
 
 
 @pytest.fixture

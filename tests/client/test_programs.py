@@ -35,7 +35,7 @@ def test_the_library_exports_the_driver_api_alone(client: Client) -> None:
     from zluda.spec.driver_api import driver_api
 
     listing = subprocess.run(
-        ["nm", "-D", "--defined-only", client.folder / "libcuda.so.1"], capture_output=True, text=True, check=True
+        ["nm", "-D", "--defined-only", client.library / "libcuda.so.1"], capture_output=True, text=True, check=True
     ).stdout
     exported = {line.split()[-1] for line in listing.splitlines()}
     declared = {f.symbol for f in driver_api().function}

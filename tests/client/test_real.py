@@ -61,7 +61,7 @@ def vector_add(client: Client) -> Path:
     import subprocess
 
     program = client.folder / "vector_add"
-    command = ["cc", EXAMPLES / "vector_add.c", f"-I{client.folder}", f"-L{client.folder}", "-l:libcuda.so.1"]
+    command = ["cc", EXAMPLES / "vector_add.c", f"-I{client.library}", f"-L{client.library}", "-l:libcuda.so.1"]
     subprocess.run([*command, "-o", program], check=True)
     return program
 

@@ -31,6 +31,8 @@ class FakeState:
     def __init__(self, segment: Segment) -> None:
         self.segment = segment
         self.contexts: dict[int, Any] = {}
+        self.pending: list[Any] = []
+        self.waiters = Waiters()
 
 
 @pytest.fixture
@@ -146,6 +148,49 @@ def test_clients_that_wait_for_room_are_woken_at_half(segment: Segment) -> None:
         assert segment.u32[segment.room] == (1 if full <= UNITS // 2 else 0), step
     poster.post(1, 1, 1)
     gate.release(2)
+
+
+def test_calls_are_polled_and_then_waited_for(segment: Segment) -> None:
+    """Work that ends at once is answered by the reader, other work by a thread."""
+    threads: dict[str, str] = {}
+    done = threading.Semaphore(0)
+
+    class Call:
+        def __init__(self, name: str, polls: int) -> None:
+            self.name, self.polls = name, polls
+
+        def answer(self) -> bool:
+            threads[self.name] = threading.current_thread().name
+            done.release()
+            return True
+
+        def poll(self) -> bool:
+            self.polls -= 1
+            return self.polls < 0 and self.answer()
+
+        def finish(self) -> None:
+            self.answer()
+
+    state = FakeState(segment)
+
+    def entry(at: int, word: int) -> None:
+        if segment.u64[(at >> 3) + 1] == 1:
+            raise Stop
+        state.pending += [Call("quick", 3), Call("slow", 10**9)]
+
+    def run() -> None:
+        with contextlib.suppress(Stop):
+            loop.serve(state, [lambda at, word: None, entry])  # type: ignore[arg-type]
+
+    reader = threading.Thread(target=run, name="reader", daemon=True)
+    reader.start()
+    poster = Poster(segment)
+    poster.post(1)
+    assert done.acquire(timeout=5) and done.acquire(timeout=5)
+    assert threads == {"quick": "reader", "slow": "zluda-waiter"}
+    assert not state.pending
+    poster.post(1, 1, 1)
+    reader.join(5)
 
 
 def test_answers_reach_their_slots(segment: Segment, window: Window) -> None:

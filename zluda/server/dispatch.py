@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from zluda.core import CudaError, Wait
-from zluda.server.state import State
+from zluda.server.state import Pending, State
 from zluda.spec.protocol import Command, protocol
 
 _log = logging.getLogger("zluda.server")
@@ -148,6 +148,15 @@ def _call(state: State, command: Command, registered: _Registered) -> Entry:
             _log.error("%s failed", name, exc_info=error)
             send(slot, UNKNOWN)
 
+    def poll(slot: int, handle: int, wait: Wait) -> bool:
+        try:
+            if not wait.done():
+                return False
+            answer(slot, handle, None)
+        except Exception as error:  # noqa: BLE001 - told to the program, whatever it is
+            refuse(slot, handle, error)
+        return True
+
     def finish(slot: int, handle: int, wait: Wait) -> None:
         try:
             wait.block()
@@ -174,7 +183,9 @@ def _call(state: State, command: Command, registered: _Registered) -> Entry:
             outcome = function(state, handle, *fields)
             if isinstance(outcome, Wait):
                 if not outcome.done():
-                    state.waiters.start(lambda: finish(slot, handle, outcome))
+                    state.pending.append(
+                        Pending(lambda: poll(slot, handle, outcome), lambda: finish(slot, handle, outcome))
+                    )
                     return
                 outcome = None
             answer(slot, handle, outcome)

@@ -14,6 +14,8 @@ _UNITS = CONSTANTS["RING_BYTES"] // _UNIT
 
 SPIN_SECONDS = 50e-6
 """How long to look for the next command before sleeping: a client that waits for an answer often sends one at once."""
+POLL_SECONDS = 100e-6
+"""How long to poll the device for a waiting call before a thread takes over: short work is over sooner than that."""
 BATCH = 256
 """Units after which room is given back and streams are flushed, when commands keep coming."""
 SLEEP_SECONDS = 60.0
@@ -28,6 +30,8 @@ def serve(state: State, entries: list[Entry]) -> None:
         head = u64[head_index]
         if head == tail:
             _flush(state)
+            if state.pending:
+                _poll(state, tail)
             head = _await(segment, tail)
         end = head if head - tail <= BATCH else tail + BATCH
         while tail < end:
@@ -36,6 +40,23 @@ def serve(state: State, entries: list[Entry]) -> None:
             entries[word & 0xFFFF](at, word)
             tail += word >> 32
         _give_room(segment, tail)
+        if state.pending and u64[head_index] != tail:
+            _hand_over(state)
+
+
+def _poll(state: State, tail: int) -> None:
+    """Answer the calls whose work ends soon, unless there is something else to do."""
+    u64, index = state.segment.u64, state.segment.head
+    until = time.perf_counter() + POLL_SECONDS
+    while state.pending and u64[index] == tail and time.perf_counter() < until:
+        state.pending[:] = [call for call in state.pending if not call.poll()]
+    _hand_over(state)
+
+
+def _hand_over(state: State) -> None:
+    for call in state.pending:
+        state.waiters.start(call.finish)
+    state.pending.clear()
 
 
 def _flush(state: State) -> None:

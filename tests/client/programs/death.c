@@ -14,6 +14,7 @@ int main(int argc, char **argv)
     CUcontext context = start();
     CUfunction nap = kernel("nap"), crash = kernel("crash"), leave = kernel("leave"), fail = kernel("fail");
     CUdeviceptr memory;
+    CUmodule module;
     uint32_t number, value;
     void *arguments[] = {&number}, *elsewhere;
     CUresult expected = CUDA_ERROR_LAUNCH_FAILED;
@@ -51,5 +52,20 @@ int main(int argc, char **argv)
     EXPECT(cuStreamQuery(NULL), expected);
     OK(cuDeviceGetCount(&count));
     TRUE(count == 2 && seconds() - started < 2);
+
+    /* Resetting the primary context makes a fresh start, of the driver process too where it is gone. */
+    OK(cuDevicePrimaryCtxReset(0));
+    EXPECT(launch_nap(nap, NULL, 1), CUDA_ERROR_INVALID_HANDLE);
+    EXPECT(cuMemFree(memory), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemAlloc(&memory, 4));
+    OK(cuMemsetD32(memory, 77, 1));
+    OK(cuMemcpyDtoH(&value, memory, 4));
+    TRUE(value == 77);
+    OK(cuModuleLoadData(&module, ptx));
+    OK(cuModuleGetFunction(&nap, module, "nap"));
+    OK(launch_nap(nap, NULL, 1));
+    OK(cuCtxSynchronize());
+    OK(cuDevicePrimaryCtxRelease(0));
+    EXPECT(cuMemAlloc(&memory, 4), CUDA_ERROR_CONTEXT_IS_DESTROYED);
     return 0;
 }

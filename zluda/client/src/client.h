@@ -37,6 +37,7 @@ typedef struct zl_context {
     CUfunc_cache cache_config;
     size_t limits[ZL_LIMITS];
     uint64_t id;
+    struct zl_context *lost;             /* links contexts whose driver process has ended */
 } zl_context;
 
 typedef struct zl_stream {
@@ -95,8 +96,12 @@ extern struct zl_state {
 extern struct zl_life { uint32_t alive; } *zl_life;
 
 CUresult zl_initialise(void);
+/* After the driver process has ended: starts another one. Nothing of before is valid there. */
+CUresult zl_restart(void);
 /* Whether the driver process has ended; then `zl_state.dead` is set and the reason is logged once. */
 bool zl_driver_ended(void);
+/* Prints the stack that the fault handler of the driver process left, so that the log says where it happened. */
+void zl_print_note(void) ZL_COLD;
 /* What a call returns when the driver process is gone. */
 CUresult zl_gone(void) ZL_COLD;
 
@@ -131,6 +136,8 @@ CUresult zl_context_check(zl_context *context);
 /* Locks the ring and gives room for a command of `bytes`, header filled in; NULL if the driver process is gone. Every
    zl_begin is followed at once by zl_post or zl_call, which unlock. */
 void *zl_begin(enum zl_opcode opcode, zl_context *context, size_t bytes, bool call);
+/* Empty, for another driver process. */
+void zl_ring_reset(void);
 /* Posts; counts as work of `context`, unless that is NULL. */
 void zl_post(struct zl_header *header, zl_context *context);
 

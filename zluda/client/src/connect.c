@@ -101,6 +101,7 @@ static CUresult shake_hands(const int descriptors[4])
     for (int round = 0; round < 64; round++) {
         if (!send_hello(zl_state.socket, descriptors) || !receive_answer(zl_state.socket, &answer, &zl_state.driver)) {
             zl_log("the driver process ended before it was ready");
+            zl_print_note();
             return CUDA_ERROR_SYSTEM_NOT_READY;
         }
         answer.message[sizeof answer.message - 1] = 0;
@@ -127,40 +128,45 @@ static CUresult shake_hands(const int descriptors[4])
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static CUresult connect_driver(void)
+static void close_connection(void)
 {
-    int pair[2], window = -1, shared = -1, host = -1;
+    close_descriptor(&zl_state.socket);
+    close_descriptor(&zl_state.driver);
+    close_descriptor(&zl_state.note);
+}
+
+/* Starts a driver process over memory files that it makes, in a window that is reserved. */
+static CUresult start_driver(void)
+{
+    int pair[2], window, shared, host;
     char message[1024] = "";
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    void *mapped = MAP_FAILED;
 
-    zl_state.window_base = zl_window_find(&zl_state.window_size);
-    if (!zl_state.window_base) {
-        zl_log("no free address range of 1 GiB for the memory window; is RLIMIT_AS (ulimit -v) set low?");
-        return result;
-    }
     window = memory_file("zluda-window", zl_state.window_size);
     shared = memory_file("zluda-ring", ZL_SHARED_BYTES);
     zl_state.note = memory_file("zluda-note", 0);
     host = (int)syscall(SYS_pidfd_open, getpid(), 0);
     if (window < 0 || shared < 0 || zl_state.note < 0 || host < 0) {
         zl_log("cannot create shared memory or a pidfd (Linux 5.3 or newer is needed): %s", strerror(errno));
-        goto failed;
+        goto done;
     }
-    zl_state.shared = mmap(NULL, ZL_SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, shared, 0);
-    if (zl_state.shared == MAP_FAILED)
-        goto failed;
-    zl_state.control = (struct zl_control *)zl_state.shared;
+    /* At its old place, if there was one: other threads may be looking at it. */
+    mapped = mmap(zl_state.shared, ZL_SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | (zl_state.shared ? MAP_FIXED : 0),
+                  shared, 0);
+    if (mapped == MAP_FAILED || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+        zl_log("cannot connect to a driver process: %s", strerror(errno));
+        goto done;
+    }
+    zl_state.shared = mapped;
+    zl_state.control = mapped;
     zl_state.devices = (struct zl_device *)(zl_state.shared + ZL_DEVICES_OFFSET);
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
-        zl_log("socketpair: %s", strerror(errno));
-        goto failed;
-    }
     zl_state.socket = pair[0];
-    result = CUDA_ERROR_SYSTEM_NOT_READY;
     if (zl_spawn_driver(pair[1], message, sizeof message)) {
         zl_log("%s", message);
         close(pair[1]);
-        goto failed;
+        result = CUDA_ERROR_SYSTEM_NOT_READY;
+        goto done;
     }
     close(pair[1]);
     result = shake_hands((int[]){window, shared, host, zl_state.note});
@@ -168,26 +174,50 @@ static CUresult connect_driver(void)
         zl_log("cannot map the memory window: %s", strerror(errno));
         result = CUDA_ERROR_OUT_OF_MEMORY;
     }
-    if (result == CUDA_SUCCESS) {
+    if (result == CUDA_SUCCESS)
         zl_state.device_count = zl_state.control->device_count;
-        close(window);
-        close(shared);
-        close(host);
-        return CUDA_SUCCESS;
-    }
-failed:
+done:
     close_descriptor(&window);
     close_descriptor(&shared);
     close_descriptor(&host);
-    close_descriptor(&zl_state.socket);
-    close_descriptor(&zl_state.driver);
-    close_descriptor(&zl_state.note);
-    if (zl_state.shared && zl_state.shared != MAP_FAILED)
-        munmap(zl_state.shared, ZL_SHARED_BYTES);
-    zl_state.shared = NULL;
-    zl_state.control = NULL;
-    if (zl_state.window_base)
+    if (result != CUDA_SUCCESS)
+        close_connection();
+    return result;
+}
+
+static CUresult connect_driver(void)
+{
+    CUresult result;
+
+    zl_state.window_base = zl_window_find(&zl_state.window_size);
+    if (!zl_state.window_base) {
+        zl_log("no free address range of 1 GiB for the memory window; is RLIMIT_AS (ulimit -v) set low?");
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    result = start_driver();
+    if (result != CUDA_SUCCESS && zl_state.window_base)
         zl_window_release(zl_state.window_base, zl_state.window_size);
+    return result;
+}
+
+CUresult zl_restart(void)
+{
+    CUresult result = CUDA_SUCCESS;
+
+    pthread_mutex_lock(&lock);
+    if (atomic_load(&zl_state.dead)) {
+        zl_ring_reset();
+        close_connection();
+        /* In the same window, or wherever the new process finds room for it. */
+        if (zl_state.window_base)
+            zl_window_release(zl_state.window_base, zl_state.window_size);
+        if (!zl_state.window_base || !zl_window_reserve(zl_state.window_base, zl_state.window_size))
+            zl_state.window_base = zl_window_find(&zl_state.window_size);
+        result = zl_state.window_base ? start_driver() : CUDA_ERROR_OUT_OF_MEMORY;
+        if (result == CUDA_SUCCESS)
+            atomic_store(&zl_state.dead, 0);
+    }
+    pthread_mutex_unlock(&lock);
     return result;
 }
 

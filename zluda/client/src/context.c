@@ -91,6 +91,56 @@ CUresult zl_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
     return result;
 }
 
+static bool lose(uint64_t handle, void *object, void *argument)
+{
+    (void)handle;
+    (void)argument;
+    atomic_store(&((zl_context *)object)->active, false);
+    return !((zl_context *)object)->primary;
+}
+
+static bool forget_contents(uint64_t handle, void *object, void *argument)
+{
+    zl_context **list = argument;
+    (void)handle;
+    ((zl_context *)object)->lost = *list;
+    *list = object;
+    return false;
+}
+
+/* Resetting a device whose driver process has ended: another one is started, where its primary context is retained as
+   often as before. Every other context is gone. */
+static CUresult revive(CUdevice device)
+{
+    struct zl_cmd_primary_retain *command;
+    struct zl_primary_retain_reply reply;
+    zl_context *all = NULL, *context = primaries[device];
+    unsigned retained = context ? context->retained : 0;
+    CUresult result;
+
+    zl_handle_each(ZL_CONTEXT, forget_contents, &all);
+    zl_handle_each(ZL_CONTEXT, lose, NULL);
+    for (; all; all = all->lost) {
+        zl_context_forget(all);
+        all->retained = 0;
+    }
+    result = zl_restart();
+    for (unsigned i = 0; result == CUDA_SUCCESS && i < retained; i++) {
+        command = zl_begin(ZL_OP_primary_retain, context, sizeof *command, true);
+        if (!command)
+            return zl_gone();
+        command->device = device;
+        command->flags = primary_flags[device];
+        result = zl_call(&command->header, &reply, sizeof reply, NULL);
+        if (result == CUDA_SUCCESS) {
+            context->slot = reply.slot;
+            context->retained++;
+            atomic_store(&context->active, true);
+        }
+    }
+    return result;
+}
+
 static CUresult release_primary(CUdevice device, bool reset)
 {
     struct zl_cmd_primary_release *command;
@@ -100,6 +150,11 @@ static CUresult release_primary(CUdevice device, bool reset)
     if (!zl_device_valid(device))
         return CUDA_ERROR_INVALID_DEVICE;
     pthread_mutex_lock(&lock);
+    if (reset && (atomic_load(&zl_state.dead) || zl_driver_ended())) {
+        result = revive(device);
+        pthread_mutex_unlock(&lock);
+        return result;
+    }
     context = primaries[device];
     if (!context || !context->retained) {
         pthread_mutex_unlock(&lock);

@@ -77,8 +77,7 @@ static int ending(int *exit_status)
     return 0;
 }
 
-/* Prints the stack that the fault handler left, so that the log says where it happened. */
-static void print_note(void)
+void zl_print_note(void)
 {
     char note[4096];
     ssize_t length = pread(zl_state.note, note, sizeof note - 1, 0);
@@ -114,7 +113,7 @@ bool zl_driver_ended(void)
         } else {
             zl_log("the driver process ended unexpectedly");
         }
-        print_note();
+        zl_print_note();
         atomic_store(&zl_state.dead, (int)result);
     }
     pthread_mutex_unlock(&lock);

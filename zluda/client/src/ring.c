@@ -74,8 +74,21 @@ static void give_slot(uint16_t slot)
 {
     pthread_mutex_lock(&slot_lock);
     free_slots[free_count++] = slot;
-    pthread_cond_signal(&slot_free);
+    pthread_cond_broadcast(&slot_free);
     pthread_mutex_unlock(&slot_lock);
+}
+
+void zl_ring_reset(void)
+{
+    /* The driver process is gone: whoever waits for an answer comes back without one, and nobody begins to wait. */
+    pthread_mutex_lock(&slot_lock);
+    while (free_count != fresh_slots)
+        pthread_cond_wait(&slot_free, &slot_lock);
+    free_count = fresh_slots = 0;
+    pthread_mutex_unlock(&slot_lock);
+    pthread_mutex_lock(&lock);
+    head = known_tail = 0;
+    pthread_mutex_unlock(&lock);
 }
 
 static struct zl_slot *slot_at(uint16_t slot)
