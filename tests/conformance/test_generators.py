@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -42,3 +44,24 @@ def test_every_generated_ptx_is_used_and_every_case_has_its_kernel() -> None:
             assert f".entry {case.kernel}(" in case.ptx, case.id
     present = {f"ptx/{path.name}" for path in (conformance.folder() / "ptx").glob("*.ptx")}
     assert used == present
+
+
+def test_needs_are_capabilities() -> None:
+    table = tomllib.loads((ROOT / "spec" / "capabilities.toml").read_text(encoding="utf-8"))
+    known = {entry["id"] for entry in table["capability"]}
+    for path in conformance.files():
+        for case in read_cases(path):
+            assert set(case.needs) <= known, case.id
+
+
+def test_ids_are_unique_and_tell_their_group() -> None:
+    ids = [case.id for path in conformance.files() for case in read_cases(path)]
+    assert len(ids) == len(set(ids)) >= 100
+
+
+@pytest.mark.skipif(shutil.which("ptxas") is None, reason="no ptxas on PATH")
+def test_ptxas_takes_every_module() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tools/conformance/check_ptxas.py")], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout

@@ -103,7 +103,7 @@ def fused(file: CaseFile, f: Format) -> None:
     kind = f.name
     a, b, c = triples(f, "fma")
     for mode in ("rn", *DIRECTED):
-        module = file.module(f"float_{kind}_{mode}")
+        module = file.module(f"float_{kind}_fma_{mode}")
         for op, section in (("fma", "9.7.3.6"), ("mad", "9.7.3.7")):
             if op == "mad" and mode != "rn":
                 continue

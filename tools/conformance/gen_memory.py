@@ -169,12 +169,18 @@ def local(file: CaseFile) -> None:
 
 def generic(file: CaseFile) -> None:
     data = [1, 2, 3, 44]
-    out = []
-    for t in range(40):
-        out.append((data[3] + 1000, 202 + 2000, t + 300 + 4000, TABLE[5])[t & 3])
-    file.add("generic_select", "memory", "generic_select", [source("b32", data, "in"), target("b32", out, "out")],
-             block=(40,), needs=["barrier"], section="9.7.9.20",
-             note="Whether a constant's address counts as global is not looked at.")  # fmt: skip
+    loaded = [(data[3], 202, t + 300, TABLE[5])[t & 3] for t in range(40)]
+    spaces = (1000, 2000, 4000, 0)
+    file.add(
+        "generic_select", "memory", "generic_select", [source("b32", data, "in"), target("b32", loaded, "out")],
+        block=(40,), needs=["barrier"], section="9.7.9.20",
+    )  # fmt: skip
+    file.add(
+        "space_of_address", "memory_space", "space_of_address",
+        [source("b32", data, "in"), target("b32", [x + spaces[t & 3] for t, x in enumerate(loaded)], "out")],
+        block=(40,), needs=["barrier"], section="9.7.9.19",
+        note="Whether a constant's address counts as global is not looked at.",
+    )  # fmt: skip
     file.add("cvta_round_trip", "memory", "cvta_round_trip",
              [source("b32", [5, 90], "in"), target("b32", [0x0100005A + t for t in range(16)], "out")], block=(16,),
              section="9.7.9.20")  # fmt: skip

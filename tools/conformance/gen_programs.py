@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import _ieee as ieee
 from _build import CaseFile, changed, signed, source, target, value
-from _ieee import F64
+from _ieee import F32, F64
 
 FULL = 0xFFFFFFFF
 CALL, BRANCH = "9.7.12.5", "9.7.12.3"
@@ -28,6 +28,7 @@ def generate() -> list[CaseFile]:
     loops(control)
     graphs(control)
     machine(control)
+    triangles(control)
     registers(special)
     return [calls, control, special]
 
@@ -84,7 +85,7 @@ def deep_calls(file: CaseFile) -> None:
     file.add("recursion", "calls", "recursion", [target("b32", out, "out")], block=(16,), section=CALL,
              note="Factorials, and two functions that call each other.")  # fmt: skip
     out = []
-    for t in range(24):
+    for t in range(32):
         total = 0
         for i in range(t + 1):
             if t & 1:
@@ -92,7 +93,7 @@ def deep_calls(file: CaseFile) -> None:
             else:
                 total ^= 2 * i
         out.append(total)
-    file.add("nested", "calls", "nested", [target("b32", out, "out")], block=(24,), section=CALL,
+    file.add("nested", "calls", "nested", [target("b32", out, "out")], block=(32,), section=CALL,
              note="Calls in a loop in divergent arms, three functions deep.")  # fmt: skip
 
 
@@ -102,7 +103,7 @@ def indirect_calls(file: CaseFile) -> None:
     for t in range(24):
         first = operations[t % 3](t)
         out += [first, first * first if t > 10 else first + 1]
-    file.add("indirect", "calls", "indirect", [target("b32", out, "out")], block=(24,), section=CALL,
+    file.add("indirect", "calls_indirect", "indirect", [target("b32", out, "out")], block=(24,), section=CALL,
              note="Function addresses in a table in memory, and in registers.")  # fmt: skip
 
 
@@ -245,6 +246,29 @@ def machine(file: CaseFile) -> None:
              block=(count,), section="9.7.12.4")  # fmt: skip
 
 
+def triangles(file: CaseFile) -> None:
+    for block in ((64,), (18,), (24,), (100,), (33, 3), (48, 2), (5, 5)):
+        count = block[0] * (block[1] if len(block) > 1 else 1)
+        bounds = [(7 * t) % 23 + t % 5 + 1 for t in range(count)]
+        squares = [sum(i * i for i in range(n + 1)) for n in bounds]
+        mixed = []
+        for n in bounds:
+            x = 0
+            for i in range(n + 1):
+                x = (x + 3 * i & FULL) ^ i
+            mixed.append(x)
+        sums = [F32.of(n * (n + 1) // 2) for n in bounds]
+        for name, kind, expected in (
+            ("triangle_u32", "b32", squares), ("triangle_s32", "b32", mixed), ("triangle_f32", "f32", sums),
+            ("triangle_barrier", "b32", squares),
+        ):  # fmt: skip
+            file.add(
+                f"{name}_{'x'.join(map(str, block))}", "control", name,
+                [source("b32", bounds, "bound"), target(kind, expected, "out")], block=block, section=BRANCH,
+                needs=["barrier"] if "barrier" in name else [],
+            )  # fmt: skip
+
+
 def run(program: Sequence[int], x: int) -> int:
     at = 0
     while at < len(program):
@@ -287,10 +311,10 @@ def registers(file: CaseFile) -> None:
     file.add("as_operands", "special", "as_operands",
              [target("b32", [t + 32 + 3 * t + (t << 16) for _ in range(2) for t in range(40)], "out")], grid=(2,),
              block=(40,), section="10.1")  # fmt: skip
-    file.add("clocks", "special", "clocks", [target("b32", [3] * 32, "out")], block=(32,), needs=["barrier"],
+    file.add("clocks", "special_rare", "clocks", [target("b32", [3] * 32, "out")], block=(32,), needs=["barrier"],
              section="10.23", tier="verify")  # fmt: skip
-    file.add("shared_sizes", "special", "shared_sizes", [target("b32", [128, 1] * 8, "out")], block=(8,), shared=128,
-             section="10.29", tier="verify")  # fmt: skip
+    file.add("shared_sizes", "special_rare", "shared_sizes", [target("b32", [128, 1] * 8, "out")], block=(8,),
+             shared=128, section="10.29", tier="verify")  # fmt: skip
     file.add("required", "special", "required", [target("b32", [i * i for i in range(192)], "out")], grid=(3,),
              block=(32, 2), section="11.4.3")  # fmt: skip
     file.add("bounded", "special", "bounded", [target("b32", list(range(300)), "out")], grid=(3,), block=(100,),

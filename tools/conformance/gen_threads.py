@@ -96,8 +96,9 @@ def exchanges(file: CaseFile) -> None:
         for turn in range(turns):
             total = 3 * total + 100 * turn + (63 - t) & FULL
         out.append(total)
-    file.add("producer_consumer", "barrier", "producer_consumer", [target("b32", out, "out"), value("u32", turns)],
-             block=(128,), needs=["barrier.partial", "progress.warp"], section="9.7.13.1")  # fmt: skip
+    file.add("producer_consumer", "barrier_partial", "producer_consumer",
+             [target("b32", out, "out"), value("u32", turns)], block=(128,),
+             needs=["barrier.partial", "progress.warp"], section="9.7.13.1")  # fmt: skip
 
 
 def votes_of_blocks(file: CaseFile) -> None:
@@ -118,7 +119,7 @@ def votes_of_blocks(file: CaseFile) -> None:
     cell = [cell[t ^ 63] + cell[t] for t in range(128)]
     file.add("spellings", "barrier", "spellings", [target("b32", [cell[t ^ 32] for t in range(128)], "out")],
              block=(128,), needs=["barrier"], section="9.7.13.1")  # fmt: skip
-    file.add("counted", "barrier", "counted", [target("b32", [(63 - t) ** 2 for t in range(64)], "out")],
+    file.add("counted", "barrier_partial", "counted", [target("b32", [(63 - t) ** 2 for t in range(64)], "out")],
              block=(64,), needs=["barrier.partial"], section="9.7.13.1")  # fmt: skip
 
 

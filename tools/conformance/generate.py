@@ -19,6 +19,7 @@ GENERATORS = (
     "gen_integer",
     "gen_bits",
     "gen_float",
+    "gen_half",
     "gen_math",
     "gen_convert",
     "gen_compare",
