@@ -341,6 +341,8 @@ again:
             4,
         )
         + each("add_f32", "    cvt.rn.f32.u32 %f1, %me;\n    atom.global.add.f32 %f2, [%out], %f1;", 4)
+        + each("generic_f32", "    cvt.rn.f32.u32 %f1, %me;\n    red.add.f32 [%out], %f1;", 4)
+        + each("generic_f64", "    cvt.rn.f64.u32 %d1, %me;\n    atom.add.f64 %d2, [%out], %d1;", 4)
         + each("add_f64", "    cvt.rn.f64.u32 %d1, %me;\n    atom.global.add.f64 %d2, [%out], %d1;", 4)
         + each("red_f32", "    cvt.rn.f32.u32 %f1, %me;\n    red.relaxed.gpu.global.add.f32 [%out], %f1;", 4)
         + each(
@@ -423,7 +425,9 @@ def test_floating_point_sums(olds: Module) -> None:
     for name, dtype in (
         ("add_f32", np.float32),
         ("red_f32", np.float32),
+        ("generic_f32", np.float32),
         ("add_f64", np.float64),
+        ("generic_f64", np.float64),
         ("shared_f32", np.float32),
     ):
         cell = np.array([0.5, 9], dtype)

@@ -115,7 +115,7 @@ class Target(ABC):
 
     @abstractmethod
     def math(self, c: Context, function: str, type: str, *arguments: str) -> str:
-        """A function on `float` or `double`: `sqrt`, `rsqrt`, `sin`, `cos`, `exp2`, `log2`, `tanh`.
+        """A function on `float` or `double`: `sqrt`, `sin`, `cos`, `exp2`, `log2`, `tanh`.
 
         sqrt is correctly rounded; the others keep within the PTX ISA's bounds for the .approx instructions.
         """

@@ -27,12 +27,12 @@ _ALL_MEMORY = 0x100 | 0x200
 _WORKGROUP, _SUBGROUP = 2, 3
 
 _INTRINSICS = frozenset({"sqrt", "sin", "cos", "exp2", "log2"})
-_BUILTINS = frozenset({"rsqrt", "tanh"})
+_BUILTINS = frozenset({"tanh"})
 _MANGLED = {"float": "f", "double": "d"}
 
 
 class SpirvTarget(Target):
-    """`spirv64`. Of TargetInfo.features it looks at `float-atomics` (add of f32) and `kernel-clock`."""
+    """`spirv64`. Of TargetInfo.features it looks at `float-atomics` and `float64-atomics` (add) and `kernel-clock`."""
 
     name = "spirv64"
     triple = "spirv64-unknown-unknown"
@@ -195,7 +195,8 @@ class SpirvTarget(Target):
 
     @property
     def float_atomics(self) -> Sequence[str]:
-        return ("float",) if self.has("float-atomics") else ()
+        kinds = {"float": "float-atomics", "double": "float64-atomics"}
+        return [llvm for llvm, feature in kinds.items() if self.has(feature)]
 
     def trap(self, c: Context) -> None:
         # OpenCL has no trap: an access that faults ends the launch, as a fault of the kernel's own would.
