@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -77,11 +78,27 @@ def test_run_hands_over_arguments_streams_and_environment() -> None:
     assert out == "in -x opencl\n"
 
 
-def test_run_of_what_is_not_there_or_no_program(tmp_path: Path) -> None:
-    assert "no such program" in zluda("run", "--", "no-such-program", check=127)[1]
+@pytest.mark.parametrize("options", [[], ["--backend", "opencl"]])
+def test_run_leaves_signals_as_they_are(options: list[str]) -> None:
+    """A program started from a shell ignores no signal."""
+    out, _ = zluda("run", *options, "--", "grep", "SigIgn", "/proc/self/status")
+    ignored = int(out.split()[1], 16)
+    own = int(re.search(r"SigIgn:\s+(\w+)", Path("/proc/self/status").read_text()).group(1), 16)
+    pipe = 1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1)
+    assert not ignored & pipe and ignored & ~pipe == own & ~pipe
+
+
+@pytest.mark.parametrize("options", [[], ["--backend", "opencl"]])
+def test_run_of_what_is_not_there_or_no_program(options: list[str], tmp_path: Path) -> None:
+    assert "no such program" in zluda("run", *options, "--", "no-such-program", check=127)[1]
     plain = tmp_path / "plain"
     plain.write_text("")
-    assert "not executable" in zluda("run", "--", str(plain), check=126)[1]
+    assert "not executable" in zluda("run", *options, "--", str(plain), check=126)[1]
+
+
+def test_run_without_a_program() -> None:
+    assert "Missing argument" in zluda("run", "--", check=2)[1]
+    assert "Missing argument" in zluda("run", check=2)[1]
 
 
 def test_compile_writes_spirv(tmp_path: Path) -> None:

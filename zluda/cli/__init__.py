@@ -1,26 +1,17 @@
-"""The command line: one file per command, registered in `app`."""
+"""The command line: one file per command, registered in `zluda.cli.app`."""
 
 from __future__ import annotations
 
-import typer
-
-from zluda.cli import compile as compile_command
-from zluda.cli import devices, env, run
-
-app = typer.Typer(
-    name="zluda",
-    help="Run unmodified CUDA programs on devices that are not NVIDIA's.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-app.command("run", context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False})(run.run)
-app.command("devices")(devices.devices)
-app.command("compile")(compile_command.compile_ptx)
-app.command("env")(env.env)
+import sys
 
 
 def main() -> None:
     """Entry point of the `zluda` script."""
+    if sys.argv[1:3] == ["run", "--"] and len(sys.argv) > 3:
+        # The usual form needs no parser: loading one would add a fifth of a second to every program's start.
+        from zluda.cli.launch import launch
+
+        sys.exit(launch(sys.argv[3:]))
+    from zluda.cli.app import app
+
     app()

@@ -1,0 +1,21 @@
+"""The commands, put together."""
+
+from __future__ import annotations
+
+import typer
+
+from zluda.cli import compile as compile_command
+from zluda.cli import devices, env, run
+
+app = typer.Typer(
+    name="zluda",
+    help="Run unmodified CUDA programs on devices that are not NVIDIA's.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("run", context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False})(run.run)
+app.command("devices")(devices.devices)
+app.command("compile")(compile_command.compile_ptx)
+app.command("env")(env.env)
