@@ -12,10 +12,12 @@ from zluda.ptx.tree import (
     Block,
     Component,
     Element,
+    Float,
     Function,
     Group,
     Guard,
     Instruction,
+    Integer,
     Label,
     Name,
     Negative,
@@ -86,6 +88,8 @@ class Body:
     targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
     prototypes: dict[str, Prototype] = field(default_factory=dict)
     families: dict[str, tuple[str, int]] = field(default_factory=dict)
+    accesses: dict[int, tuple[Instruction, list[str], list[str]]] = field(default_factory=dict)
+    """What `writes` and `reads` found before, by the instruction's identity."""
     parameters: set[str] = field(default_factory=set)
     """Those registers that are scalar `.param` variables in truth: st.param writes them, ld.param reads them."""
 
@@ -297,31 +301,57 @@ def has_result(instruction: Instruction) -> bool:
 
 def writes(instruction: Instruction, body: Body) -> list[str]:
     """Registers that an instruction writes, scalar parameters among them."""
-    opcode, operands = instruction.opcode, instruction.operands
-    found: Iterator[str] = iter(())
-    if opcode.name == "call":
-        if operands and isinstance(operands[0], Group) and len(operands) > 1:
-            found = names(operands[0])
-    elif opcode.name == "st":
-        base = operands[0].base if isinstance(operands[0], Address) else None
-        return [base.name] if isinstance(base, Name) and base.name in body.parameters else []
-    elif has_result(instruction):
-        found = names(operands[0])
-    return [n for n in found if body.register_type(n) is not None]
+    return _accesses(instruction, body)[1]
 
 
 def reads(instruction: Instruction, body: Body) -> list[str]:
     """Registers that an instruction reads, its guard among them."""
+    return _accesses(instruction, body)[2]
+
+
+def _accesses(instruction: Instruction, body: Body) -> tuple[Instruction, list[str], list[str]]:
+    known = body.accesses.get(id(instruction))
+    if known is None:
+        # Holding the instruction keeps its identity from being given to another.
+        written = _writes(instruction, body)
+        known = body.accesses[id(instruction)] = (instruction, written, _reads(instruction, body, written))
+    return known
+
+
+def _writes(instruction: Instruction, body: Body) -> list[str]:
     opcode, operands = instruction.opcode, instruction.operands
-    found = [instruction.guard.name] if instruction.guard else []
+    if opcode.name == "st":
+        base = operands[0].base if isinstance(operands[0], Address) else None
+        return [base.name] if isinstance(base, Name) and base.name in body.parameters else []
+    if opcode.name == "call":
+        written = isinstance(operands[0], Group) and len(operands) > 1
+    else:
+        written = has_result(instruction)
+    return _registers(operands[:1], body) if written else []
+
+
+def _reads(instruction: Instruction, body: Body, written: list[str]) -> list[str]:
+    opcode, operands = instruction.opcode, instruction.operands
     if opcode.name == "call":
         first = 1 if isinstance(operands[0], Group) and len(operands) > 1 else 0
-    elif opcode.name == "st" and writes(instruction, body):
-        first = 1
+    elif opcode.name == "st":
+        first = 1 if written else 0
     else:
         first = 1 if has_result(instruction) else 0
-    for operand in operands[first:]:
-        found.extend(names(operand))
+    found = _registers(operands[first:], body)
+    if instruction.guard is not None and body.register_type(instruction.guard.name) is not None:
+        found.append(instruction.guard.name)
     if opcode.name == "ret":
-        found.extend(v.name for v in body.function.returns)
-    return [n for n in found if body.register_type(n) is not None]
+        found.extend(v.name for v in body.function.returns if v.name in body.registers)
+    return found
+
+
+def _registers(operands: tuple[Operand, ...], body: Body) -> list[str]:
+    found = []
+    for operand in operands:
+        if isinstance(operand, Name):
+            if body.register_type(operand.name) is not None:
+                found.append(operand.name)
+        elif not isinstance(operand, Integer | Float):
+            found.extend(n for n in names(operand) if body.register_type(n) is not None)
+    return found
