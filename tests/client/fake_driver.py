@@ -36,6 +36,7 @@ from zluda.compiler.kernel import CompiledImage, CompileRequest, KernelInfo, Par
 from zluda.core import Driver
 from zluda.server import process, startup
 from zluda.window import Window
+from zluda.window.window import reserve
 
 MEMORY = 1 << 30
 
@@ -296,6 +297,8 @@ def start_driver(window: Window, environment: Any) -> Driver:
 
 if __name__ == "__main__":
     startup.start_driver = start_driver
+    if "ZLUDA_TEST_TAKE" in os.environ:
+        assert reserve(0x6000_0000_0000 + (1 << 30), 4096)
     parser = argparse.ArgumentParser()
     parser.add_argument("--fd", type=int, required=True)
     sys.exit(process.run(parser.parse_args().fd))

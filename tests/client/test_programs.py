@@ -31,6 +31,16 @@ def test_with_a_limited_address_space(client: Client) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("randomised", [True, False])
+def test_a_window_whose_place_is_taken(client: Client, randomised: bool) -> None:
+    program = client.build("collide.c")
+    prefix = [] if randomised else ["setarch", "-R"]
+    here = client.run([*prefix, program, "here"])
+    assert here.returncode == 0, here.stderr
+    there = client.run([*prefix, program], client.environment(ZLUDA_TEST_TAKE="1"))
+    assert there.returncode == 0, there.stderr
+
+
 def test_the_library_exports_the_driver_api_alone(client: Client) -> None:
     from zluda.spec.driver_api import driver_api
 

@@ -39,11 +39,17 @@ static size_t elf_size(const uint8_t *elf)
     return largest;
 }
 
+/* An image may be shorter than a magic number (an empty text), and none of those holds a NUL. */
+static bool begins(const uint8_t *image, const char *magic)
+{
+    return strncmp((const char *)image, magic, 4) == 0;
+}
+
 CUresult zl_module_image_size(const void *image, const void **start, size_t *size)
 {
     const uint8_t *bytes = image;
 
-    if (word(bytes, 4) == 0x466243B1) {  /* the wrapper that nvcc leaves around a fat binary */
+    if (begins(bytes, "\xB1\x43\x62\x46")) {  /* the wrapper that nvcc leaves around a fat binary */
         if (word(bytes + 4, 4) != 1) {
             zl_log("a fat binary made for linking at run time (relocatable device code) cannot be loaded yet");
             return CUDA_ERROR_NOT_SUPPORTED;
@@ -53,9 +59,9 @@ CUresult zl_module_image_size(const void *image, const void **start, size_t *siz
             return CUDA_ERROR_INVALID_IMAGE;
     }
     *start = bytes;
-    if (word(bytes, 4) == 0xBA55ED50)
+    if (begins(bytes, "\x50\xED\x55\xBA"))
         *size = word(bytes + 6, 2) + word(bytes + 8, 8);
-    else if (!memcmp(bytes, "\177ELF", 4))
+    else if (begins(bytes, "\177ELF"))
         *size = elf_size(bytes);
     else
         *size = strlen((const char *)bytes);
