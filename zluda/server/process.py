@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 
 from zluda.server import startup
 from zluda.server.watch import end_with
@@ -60,8 +61,16 @@ def _serve(client: startup.Client) -> int:
     gc.freeze()
     sys.setswitchinterval(SWITCH_SECONDS)
     startup.ready(client)
+    threading.Thread(target=_look_ahead, name="zluda-look-ahead", daemon=True).start()
     serve(state, entries)
     return 0
+
+
+def _look_ahead() -> None:
+    """Import what the first module will need while the program is still making its PTX."""
+    import zluda.compiler.lower.data
+    import zluda.ptx.index
+    import zluda.ptx.parser  # noqa: F401
 
 
 def _level(text: str | None) -> int:

@@ -111,4 +111,7 @@ def start_driver(window: Window, environment: Mapping[str, str]) -> Driver:
     selection = Selection(
         reaching, selection.usable, selection.passed_over, selection.reports, selection.backends, selection.failures
     )
-    return Driver(selection, window, CompileService(Cache.from_environment()))
+    try:
+        return Driver(selection, window, CompileService(Cache.from_environment()))
+    except ValueError as error:
+        raise Failure("CUDA_ERROR_INVALID_VALUE", str(error)) from error
