@@ -132,6 +132,23 @@ def test_f32_flushed_and_saturated() -> None:
     check(forms)
 
 
+def test_flushed_results_are_flushed_once() -> None:
+    """A chain of .ftz instructions, whose values in between need no flushing again."""
+
+    def expect(a: int, b: int) -> object:
+        a, b = F32.flush(a), F32.flush(b)
+        product = exact.mul(F32, a, b)
+        product = 0x7FC00000 if product == exact.NAN else F32.flush(product)
+        smaller = extreme(F32, "f32", product, b, False, False)
+        assert isinstance(smaller, int)
+        total = exact.add(F32, smaller, a)
+        return nan_or(F32, F32.flush(total) if total != exact.NAN else total)
+
+    text = "mul.ftz.f32 %x, %a, %b;\nmin.ftz.f32 %x, %x, %b;\nadd.ftz.f32 %x, %x, %a;"
+    edge = exact.interesting(F32)
+    check([Form(text, ("f32", "f32"), ("f32",), expect, pairs(edge, edge))])
+
+
 def test_nothing_is_contracted() -> None:
     """A product and a sum of one instruction each keep both roundings."""
     rows = scattered(F32, 300, 3, 7)
@@ -246,6 +263,20 @@ def test_min_max() -> None:
                     lambda a, b, f=f, t=type, n=name, p=propagate: extreme(f, t, a, b, n == "max", p), rows,
                 )
             )  # fmt: skip
+    for constant in (0, F32.sign, F32.one, F32.infinity, 0x7FC00000, 1):
+        for name in ("min", "max"):
+            larger = name == "max"
+            forms += [
+                Form(
+                    f"{name}.f32 %x, %a, 0f{constant:08X};", ("f32",), ("f32",),
+                    lambda a, k=constant, m=larger: extreme(F32, "f32", a, k, m, False), pairs(exact.interesting(F32)),
+                ),
+                Form(
+                    f"{name}.ftz.f32 %x, 0f{constant:08X}, %a;", ("f32",), ("f32",),
+                    lambda a, k=constant, m=larger: extreme(F32, "f32", F32.flush(a), F32.flush(k), m, False),
+                    pairs(exact.interesting(F32)),
+                ),
+            ]  # fmt: skip
     rows = pairs(exact.interesting(F32), exact.interesting(F32))
 
     def flushed(a: int, b: int) -> object:

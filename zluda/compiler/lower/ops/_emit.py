@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from zluda.compiler.lower.context import Context, llvm_type, width
 from zluda.compiler.target.base import Target
@@ -69,6 +70,16 @@ def constant_bits(type: str, bits: int) -> str:
     return f"0x{double_bits(value):016X}"
 
 
+MASK64: Final = 2**64 - 1
+
+
+def constant_of(value: str) -> int | None:
+    """Bits, as a double's, of a `float` or `double` constant; None for what is not known to be one."""
+    if value == "0.0":
+        return 0
+    return int(value, 16) if value.startswith("0x") and value[2] not in "HKLMR" else None
+
+
 def to_bits(c: Context, type: str, value: str) -> str:
     """The bits of a value of a PTX type as an integer."""
     llvm = llvm_type(type)
@@ -93,9 +104,27 @@ def resize(c: Context, value: str, bits: int, to: int, sign: bool) -> str:
     return c.op(f"{how} i{bits} {value} to i{to}")
 
 
+_FLUSHED: WeakKeyDictionary[Context, set[str]] = WeakKeyDictionary()
+"""Values of each function that are known not to be subnormal."""
+
+
+def not_subnormal(c: Context, value: str) -> bool:
+    """Whether a value is known to be zero, normal, infinite or NaN."""
+    constant = constant_of(value)
+    if constant is not None:
+        return not 0 < constant & MASK64 >> 1 < double_bits(2.0**-126)
+    return value in _FLUSHED.get(c, ())
+
+
+def remember_flushed(c: Context, value: str) -> str:
+    """Notes that a value is not subnormal, so that it need not be flushed again."""
+    _FLUSHED.setdefault(c, set()).add(value)
+    return value
+
+
 def flush(c: Context, type: str, value: str) -> str:
     """A subnormal becomes zero of the same sign (.ftz)."""
-    if type == "f64":
+    if type == "f64" or not_subnormal(c, value):
         return value
     llvm, integer = llvm_type(type), integer_of(type)
     exponent, sign = {"f32": (0x7F800000, 0x80000000), "f16": (0x7C00, 0x8000), "bf16": (0x7F80, 0x8000)}[type]
@@ -103,7 +132,7 @@ def flush(c: Context, type: str, value: str) -> str:
     masked = c.op(f"and {integer} {bits}, {exponent}")
     small = c.op(f"icmp eq {integer} {masked}, 0")
     zero = from_bits(c, type, c.op(f"and {integer} {bits}, {sign}"))
-    return select(c, small, llvm, zero, value)
+    return remember_flushed(c, select(c, small, llvm, zero, value))
 
 
 def flushed(c: Context, type: str, *values: str) -> list[str]:

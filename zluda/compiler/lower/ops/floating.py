@@ -11,9 +11,11 @@ from collections.abc import Callable, Sequence
 from zluda.compiler.lower.context import Context, llvm_type, lowers, width
 from zluda.compiler.lower.ops import double, rounding
 from zluda.compiler.lower.ops._emit import (
+    MASK64,
     NAN,
     PACKED,
     constant_bits,
+    constant_of,
     elementwise,
     flush,
     from_bits,
@@ -21,12 +23,16 @@ from zluda.compiler.lower.ops._emit import (
     is_float,
     need_fp64,
     real,
+    remember_flushed,
     saturate,
     select,
     sources,
     target,
     to_bits,
 )
+
+_KEEP_FLUSHED = frozenset({"abs", "neg", "min", "max"})
+"""Results are as subnormal as operands: flushed operands give a flushed result."""
 
 
 def is_floating(type: str) -> bool:
@@ -68,6 +74,8 @@ def apply(c: Context, type: str, values: Sequence[str], compute: Callable[[str, 
             arguments = [flush(c, element, argument) for argument in arguments]
         result = compute(element, arguments)
         if c.has("ftz"):
+            if c.name in _KEEP_FLUSHED:
+                remember_flushed(c, result)
             result = flush(c, element, result)
         if c.has("sat"):
             result = (
@@ -249,6 +257,13 @@ def _extreme_of_two(c: Context, type: str, a: str, b: str) -> str:
     if type == "bf16":
         left, right, wide = as_float(c, type, a), as_float(c, type, b), "float"
     relation = "olt" if c.name == "min" else "ogt"
+    if type in ("f32", "f64") and not c.has("NaN"):
+        # Against a constant that is no NaN, nor the zero that would have to win over the other one.
+        for constant, other in ((b, a), (a, b)):
+            bits = constant_of(constant)
+            if bits is not None and bits != (0 if c.name == "min" else 1 << 63) and (bits << 1 & MASK64) <= 0x7FF << 53:
+                better = c.op(f"fcmp {relation} {llvm} {other}, {constant}")
+                return select(c, better, llvm, other, constant)
     picked = select(c, c.op(f"fcmp {relation} {wide} {left}, {right}"), llvm, a, b)
     # Equal values differ in nothing but the sign of zero: or keeps the minus, and the plus.
     equal = c.op(f"fcmp oeq {wide} {left}, {right}")
