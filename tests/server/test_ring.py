@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from zluda.server import loop
+from zluda.server.loop import Reader
 from zluda.server.segment import CONSTANTS, Answers, Segment
-from zluda.server.waiters import Waiters
 from zluda.window import Window, open_window
 
 UNITS = CONSTANTS["RING_BYTES"] // CONSTANTS["UNIT"]
@@ -31,8 +30,6 @@ class FakeState:
     def __init__(self, segment: Segment) -> None:
         self.segment = segment
         self.contexts: dict[int, Any] = {}
-        self.pending: list[Any] = []
-        self.waiters = Waiters()
 
 
 @pytest.fixture
@@ -79,7 +76,7 @@ def read(segment: Segment, take: Callable[[int], None]) -> threading.Thread:
 
     def run() -> None:
         with contextlib.suppress(Stop):
-            loop.serve(FakeState(segment), [lambda at, word: None, entry])  # type: ignore[arg-type]
+            Reader(FakeState(segment), [lambda at, word: None, entry]).serve()  # type: ignore[arg-type]
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
@@ -150,47 +147,57 @@ def test_clients_that_wait_for_room_are_woken_at_half(segment: Segment) -> None:
     gate.release(2)
 
 
-def test_calls_are_polled_and_then_waited_for(segment: Segment) -> None:
-    """Work that ends at once is answered by the reader, other work by a thread."""
-    threads: dict[str, str] = {}
-    done = threading.Semaphore(0)
+def test_reading_goes_on_beside_calls_that_block(segment: Segment) -> None:
+    """Each blocked call keeps a thread, threads are used again, and order is kept."""
+    gates = [threading.Event() for _ in range(40)]
+    begun: list[int] = []
+    ended = threading.Semaphore(0)
+    stopped = threading.Event()
 
-    class Call:
-        def __init__(self, name: str, polls: int) -> None:
-            self.name, self.polls = name, polls
-
-        def answer(self) -> bool:
-            threads[self.name] = threading.current_thread().name
-            done.release()
-            return True
-
-        def poll(self) -> bool:
-            self.polls -= 1
-            return self.polls < 0 and self.answer()
-
-        def finish(self) -> None:
-            self.answer()
-
-    state = FakeState(segment)
-
-    def entry(at: int, word: int) -> None:
-        if segment.u64[(at >> 3) + 1] == 1:
+    def entry(at: int, word: int) -> Callable[[], None] | None:
+        number = segment.u64[(at >> 3) + 1]
+        begun.append(number)
+        if number == 99:
+            stopped.set()
             raise Stop
-        state.pending += [Call("quick", 3), Call("slow", 10**9)]
+
+        def block() -> None:
+            assert gates[number].wait(5)
+            ended.release()
+
+        return block if number % 2 else None
 
     def run() -> None:
         with contextlib.suppress(Stop):
-            loop.serve(state, [lambda at, word: None, entry])  # type: ignore[arg-type]
+            Reader(FakeState(segment), [lambda at, word: None, entry]).serve()  # type: ignore[arg-type]
 
-    reader = threading.Thread(target=run, name="reader", daemon=True)
-    reader.start()
+    before = threading.active_count()
+    threading.Thread(target=run, daemon=True).start()
     poster = Poster(segment)
-    poster.post(1)
-    assert done.acquire(timeout=5) and done.acquire(timeout=5)
-    assert threads == {"quick": "reader", "slow": "zluda-waiter"}
-    assert not state.pending
-    poster.post(1, 1, 1)
-    reader.join(5)
+    for number in range(10):
+        poster.post(1, 1, number)
+    until = time.monotonic() + 5
+    while len(begun) < 10 and time.monotonic() < until:
+        time.sleep(0.001)
+    assert begun == list(range(10))
+    assert threading.active_count() - before == 6
+    # The last first: nobody waits for anybody else.
+    for number in range(9, 0, -2):
+        gates[number].set()
+        assert ended.acquire(timeout=5)
+    for number in range(10, 40):
+        gates[number].set()
+        poster.post(1, 1, number)
+        if number % 2:
+            assert ended.acquire(timeout=5)
+            time.sleep(0.001)
+    assert begun == list(range(40))
+    assert threading.active_count() - before <= 7
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threading, "excepthook", lambda _: None)
+        poster.post(1, 1, 99)
+        assert stopped.wait(5)
+        time.sleep(0.05)
 
 
 def test_answers_reach_their_slots(segment: Segment, window: Window) -> None:
@@ -210,26 +217,3 @@ def test_a_long_tail_lies_in_the_window(segment: Segment, window: Window) -> Non
     assert size == len(tail) and window.contains(address, size)
     assert bytes(window.view(address, size)) == tail
     window.free(address)
-
-
-def test_waiters_run_side_by_side_and_are_used_again() -> None:
-    waiters = Waiters()
-    barrier = threading.Barrier(5)
-    names: list[str] = []
-    done = threading.Semaphore(0)
-
-    def meet() -> None:
-        barrier.wait(5)
-        names.append(threading.current_thread().name)
-        done.release()
-
-    before = threading.active_count()
-    for _ in range(3):
-        for _ in range(4):
-            waiters.start(meet)
-        barrier.wait(5)
-        for _ in range(4):
-            assert done.acquire(timeout=5)
-        time.sleep(0.02)
-    assert len(names) == 12
-    assert threading.active_count() - before == 4

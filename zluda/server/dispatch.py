@@ -7,14 +7,15 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from zluda.core import CudaError, Wait
-from zluda.server.state import Pending, State
+from zluda.server.state import State
 from zluda.spec.protocol import Command, protocol
 
 _log = logging.getLogger("zluda.server")
 
 Handler = Callable[..., Any]
-Entry = Callable[[int, int], None]
-"""Takes the command at a byte offset of the segment, and its first eight bytes as a number."""
+Entry = Callable[[int, int], Callable[[], None] | None]
+"""Takes the command at a byte offset of the segment, and its first eight bytes as a number. Gives back what is left to
+be done, where that blocks: it does not raise."""
 
 UNKNOWN = 999
 """CUDA_ERROR_UNKNOWN: a defect of ours."""
@@ -42,7 +43,7 @@ def handles(name: str, *, slow: bool = False) -> Callable[[Handler], Handler]:
     """Register the handler of a command: `function(state, context handle, *fields[, tail])`.
 
     A call's handler returns None, a tuple of the reply's values, a `Reply`, or a `Wait`, which is answered when the
-    device is done. A `slow` one blocks, so it runs on a thread of its own. `tail` is a memoryview to the end of the
+    device is done. A `slow` one blocks, so reading goes on beside it. `tail` is a memoryview to the end of the
     command's last unit (bytes if slow).
     """
 
@@ -148,15 +149,6 @@ def _call(state: State, command: Command, registered: _Registered) -> Entry:
             _log.error("%s failed", name, exc_info=error)
             send(slot, UNKNOWN)
 
-    def poll(slot: int, handle: int, wait: Wait) -> bool:
-        try:
-            if not wait.done():
-                return False
-            answer(slot, handle, None)
-        except Exception as error:  # noqa: BLE001 - told to the program, whatever it is
-            refuse(slot, handle, error)
-        return True
-
     def finish(slot: int, handle: int, wait: Wait) -> None:
         try:
             wait.block()
@@ -174,7 +166,7 @@ def _call(state: State, command: Command, registered: _Registered) -> Entry:
         except Exception as error:  # noqa: BLE001 - told to the program, whatever it is
             refuse(slot, handle, error)
 
-    def call(at: int, word: int) -> None:
+    def call(at: int, word: int) -> Callable[[], None] | None:
         slot, handle = word >> 16 & 0xFFFF, u64[(at >> 3) + 2]
         fields = unpack(buffer, at + HEADER)
         if command.tail:
@@ -183,21 +175,19 @@ def _call(state: State, command: Command, registered: _Registered) -> Entry:
             outcome = function(state, handle, *fields)
             if isinstance(outcome, Wait):
                 if not outcome.done():
-                    state.pending.append(
-                        Pending(lambda: poll(slot, handle, outcome), lambda: finish(slot, handle, outcome))
-                    )
-                    return
+                    return lambda: finish(slot, handle, outcome)
                 outcome = None
             answer(slot, handle, outcome)
         except Exception as error:  # noqa: BLE001 - told to the program, whatever it is
             refuse(slot, handle, error)
+        return None
 
-    def slow_call(at: int, word: int) -> None:
+    def slow_call(at: int, word: int) -> Callable[[], None]:
         slot, handle = word >> 16 & 0xFFFF, u64[(at >> 3) + 2]
         fields = unpack(buffer, at + HEADER)
         if command.tail:
             fields = (*fields, bytes(buffer[at + tail_at : at + (word >> 32) * 64]))
-        state.waiters.start(lambda: run(slot, handle, fields))
+        return lambda: run(slot, handle, fields)
 
     return slow_call if registered.kind == "slow" else call
 

@@ -1,8 +1,15 @@
-"""The reader: takes commands off the ring in their order, and sleeps when there are none."""
+"""Reading: commands are taken off the ring in their order; a call that has to wait does so on the thread that read it.
+
+One thread at a time has the role of the reader. When a command wants to block (for the device, or to compile), its
+thread gives the role to another and blocks itself: reading goes on, and no hop between threads stands between the
+device's end and the answer.
+"""
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable
 
 from zluda.server.dispatch import Entry
 from zluda.server.segment import CONSTANTS, Segment
@@ -14,66 +21,85 @@ _UNITS = CONSTANTS["RING_BYTES"] // _UNIT
 
 SPIN_SECONDS = 50e-6
 """How long to look for the next command before sleeping: a client that waits for an answer often sends one at once."""
-POLL_SECONDS = 100e-6
-"""How long to poll the device for a waiting call before a thread takes over: short work is over sooner than that."""
 BATCH = 256
 """Units after which room is given back and streams are flushed, when commands keep coming."""
 SLEEP_SECONDS = 60.0
 
 
-def serve(state: State, entries: list[Entry]) -> None:
-    """Never returns; the process ends when the host does (`watch`)."""
-    segment = state.segment
-    u64, head_index = segment.u64, segment.head
-    tail = 0
-    while True:
-        head = u64[head_index]
-        if head == tail:
-            _flush(state)
-            if state.pending:
-                _poll(state, tail)
-            head = _await(segment, tail)
-        end = head if head - tail <= BATCH else tail + BATCH
-        while tail < end:
-            at = _RING + tail % _UNITS * _UNIT
-            word = u64[at >> 3]
-            entries[word & 0xFFFF](at, word)
-            tail += word >> 32
-        _give_room(segment, tail)
-        if state.pending and u64[head_index] != tail:
-            _hand_over(state)
+class Reader:
+    """The role, and the threads that take turns in it."""
 
+    def __init__(self, state: State, entries: list[Entry]) -> None:
+        self._state = state
+        self._segment = state.segment
+        self._entries = entries
+        self._tail = 0
+        self._role = threading.Lock()
+        self._count = threading.Lock()
+        self._standing_by = 0
 
-def _poll(state: State, tail: int) -> None:
-    """Answer the calls whose work ends soon, unless there is something else to do."""
-    u64, index = state.segment.u64, state.segment.head
-    until = time.perf_counter() + POLL_SECONDS
-    while state.pending and u64[index] == tail and time.perf_counter() < until:
-        state.pending[:] = [call for call in state.pending if not call.poll()]
-    _hand_over(state)
+    def serve(self) -> None:
+        """Take turns as the reader; never returns. The process ends when the host does (`watch`)."""
+        blocked = False
+        while True:
+            with self._role:
+                task = self._read(blocked)
+                self._pass_on()
+            task()
+            blocked = True
+            with self._count:
+                self._standing_by += 1
 
+    def _pass_on(self) -> None:
+        """See to it that some thread takes the role that this one is about to leave."""
+        with self._count:
+            if self._standing_by:
+                self._standing_by -= 1
+                return
+        threading.Thread(target=self.serve, name="zluda-reader", daemon=True).start()
 
-def _hand_over(state: State) -> None:
-    for call in state.pending:
-        state.waiters.start(call.finish)
-    state.pending.clear()
+    def _read(self, sleep_at_once: bool) -> Callable[[], None]:
+        """Take commands until one wants to block; what it wants to do."""
+        state, segment, entries = self._state, self._segment, self._entries
+        u64, head_index = segment.u64, segment.head
+        tail = self._tail
+        while True:
+            head = u64[head_index]
+            if head == tail:
+                _flush(state)
+                head = _await(segment, tail, 0.0 if sleep_at_once else SPIN_SECONDS)
+                sleep_at_once = False
+            end = head if head - tail <= BATCH else tail + BATCH
+            while tail < end:
+                at = _RING + tail % _UNITS * _UNIT
+                word = u64[at >> 3]
+                task = entries[word & 0xFFFF](at, word)
+                tail += word >> 32
+                if task is not None:
+                    self._tail = tail
+                    _give_room(segment, tail)
+                    return task
+            _give_room(segment, tail)
+            if end != head:
+                _flush(state)
 
 
 def _flush(state: State) -> None:
-    """Nothing more to come for now: what was enqueued is to run."""
+    """Let what was enqueued run: nothing more comes for now, or a lot came."""
     for record in list(state.contexts.values()):
         if record.context.unflushed:
             record.context.flush()
 
 
-def _await(segment: Segment, tail: int) -> int:
+def _await(segment: Segment, tail: int, spin: float) -> int:
     """The new head, once there is one."""
     u64, index = segment.u64, segment.head
-    until = time.perf_counter() + SPIN_SECONDS
-    while time.perf_counter() < until:
-        for _ in range(16):
-            if u64[index] != tail:
-                return u64[index]
+    if spin:
+        until = time.perf_counter() + spin
+        while time.perf_counter() < until:
+            for _ in range(16):
+                if u64[index] != tail:
+                    return u64[index]
     while True:
         segment.u32[segment.driver_sleeps] = 1
         segment.fence()

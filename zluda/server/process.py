@@ -50,7 +50,7 @@ def _serve(client: startup.Client) -> int:
         return 1
     from zluda.server.describe import device_record
     from zluda.server.dispatch import table
-    from zluda.server.loop import serve
+    from zluda.server.loop import Reader
     from zluda.server.state import State
 
     state = State(driver, client.window, client.segment)
@@ -62,7 +62,7 @@ def _serve(client: startup.Client) -> int:
     sys.setswitchinterval(SWITCH_SECONDS)
     startup.ready(client)
     threading.Thread(target=_look_ahead, name="zluda-look-ahead", daemon=True).start()
-    serve(state, entries)
+    Reader(state, entries).serve()
     return 0
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from zluda.core import Context, CudaError, Driver, Event, Function, Module, Stream
 from zluda.server.segment import CONSTANTS, Answers, Segment
-from zluda.server.waiters import Waiters
 from zluda.window import Window
 
 _log = logging.getLogger("zluda.server")
@@ -39,15 +37,6 @@ class ContextRecord:
         """Of posted work that failed without ruining the context; the next call that waits returns it."""
 
 
-class Pending(NamedTuple):
-    """A call that waits for the device: the reader polls it for a moment, then a thread of its own waits."""
-
-    poll: Callable[[], bool]
-    """Answers the call if the device is done; whether it was."""
-    finish: Callable[[], None]
-    """Blocks, then answers."""
-
-
 class State:
     """Everything by handle. Only the reader's thread and those that load modules for it write here."""
 
@@ -56,9 +45,6 @@ class State:
         self.window = window
         self.segment = segment
         self.answers = Answers(segment, window)
-        self.waiters = Waiters()
-        self.pending: list[Pending] = []
-        """Calls that the reader has just begun to wait for."""
         self.contexts: dict[int, ContextRecord] = {}
         self.streams: dict[int, Stream] = {}
         self.events: dict[int, Event] = {}
