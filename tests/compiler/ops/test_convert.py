@@ -300,3 +300,33 @@ def test_pack() -> None:
             )
         )
     check(forms)
+
+
+def to_tf32(a: int, mode: str) -> object:
+    """An f32 with ten bits of fraction left; .rna rounds ties away from zero."""
+    f32 = FORMATS["f32"]
+    if f32.is_nan(a):
+        return f32.is_nan
+    if f32.is_infinite(a):
+        return a
+    low, step = a & ~0x1FFF, a & 0x1FFF
+    up = {"rna": step >= 0x1000, "rn": step > 0x1000 or (step == 0x1000 and bool(low & 0x2000)), "rz": False}[mode]
+    return low + (0x2000 if up else 0)
+
+
+def test_tf32() -> None:
+    values = [
+        *exact.interesting(FORMATS["f32"]),
+        0x3F801000,
+        0x3F803000,
+        0x3F800FFF,
+        0x3F801001,
+        0xBF801000,
+        0x7F7FF000,
+    ]
+    check(
+        together(
+            Form(f"cvt.{mode}.tf32.f32 %x, %a;", ("f32",), ("b32",), lambda a, m=mode: to_tf32(a, m), pairs(values))
+            for mode in ("rna", "rn", "rz")
+        )
+    )

@@ -11,6 +11,7 @@ from zluda.compiler.lower.ops import (
     convert,
     floating,
     integer,
+    video,
     warp,
 )
 
@@ -25,5 +26,6 @@ __all__ = [
     "convert",
     "floating",
     "integer",
+    "video",
     "warp",
 ]
