@@ -61,6 +61,20 @@ def test_a_killed_program_leaves_nothing(client: Client, number: signal.Signals)
     assert running.gone_within(1.0)
 
 
+def test_a_forked_child_does_not_keep_the_driver(client: Client) -> None:
+    running = client.start([client.build("forked.c")])
+    running.expect("ready")
+    drivers = [p for p in running.drivers() if b"fake_driver" in Path(f"/proc/{p}/cmdline").read_bytes()]
+    (child,) = set(running.drivers()) - set(drivers)
+    running.process.kill()
+    running.process.wait(timeout=5)
+    until = time.monotonic() + 1.0
+    while set(drivers) & set(running.drivers()) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert running.drivers() == [child]
+    os.kill(child, signal.SIGKILL)
+
+
 def test_a_program_that_replaces_itself_leaves_nothing(client: Client) -> None:
     running = client.start([client.build("idle.c"), "sleep", "20"])
     running.expect("ready")

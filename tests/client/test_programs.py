@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,6 +31,16 @@ def test_with_a_limited_address_space(client: Client) -> None:
     program = client.build("memory.c")
     done = client.run(["sh", "-c", f"ulimit -v {32 << 20}; exec {program}"])
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("per_thread", ["0", "1"])
+def test_cuda_bindings(client: Client, per_thread: str) -> None:
+    """With the legacy default stream, and with each thread's own."""
+    program = Path(__file__).parent / "programs" / "bindings.py"
+    environment = client.environment() | {"CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM": per_thread}
+    done = client.run([sys.executable, program], environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "all right\n"
 
 
 @pytest.mark.parametrize("randomised", [True, False])
