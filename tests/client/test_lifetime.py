@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,7 +107,7 @@ def test_what_the_driver_inherits(client: Client) -> None:
     )
     read, write = os.pipe()
     os.set_inheritable(write, True)
-    tag = environment["ZLUDA_TEST_TAG"] = "inherits"
+    tag = environment["ZLUDA_TEST_TAG"] = uuid.uuid4().hex
     program = client.build("idle.c")
     process = subprocess.Popen(
         ["taskset", "-c", "0", program],

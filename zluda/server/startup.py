@@ -56,7 +56,7 @@ def meet(connection: socket.socket) -> Client:
                 os.close(descriptor)
         else:
             descriptors = received
-        magic, identity, base, size, _, _ = _hello.unpack(data)
+        magic, identity, base, size, _, _ = _hello.unpack(data.ljust(_hello.size, b"\0")[: _hello.size])
         if magic != CONSTANTS["MAGIC"] or identity != protocol().identity:
             raise Failure(
                 "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
