@@ -277,31 +277,42 @@ class _Rewriter:
         by_start: dict[int, list[str]] = {}
         for label, index in body.labels.items():
             by_start.setdefault(index, []).append(label)
-        steps = [self._steps(body, found, flow.blocks[n], n in haunted) for n in range(len(flow.blocks))]
-        need_any = any(loads for _, loads in steps)
+        apart = frozenset().union(*found.regions.values()) if found.regions else frozenset()
+        steps = [self._steps(body, found, block, n in haunted, n in apart) for n, block in enumerate(flow.blocks)]
+        checks = self._checks(found) if any(loads for _, loads in steps) else frozenset()
         for number, block in enumerate(flow.blocks):
             for label in by_start.get(block.first, ()):
                 self.labels[label] = len(self.new)
             self.labels[f"join!{number}!"] = len(self.new)
-            if need_any and any(label in self.ghosts for label in by_start.get(block.first, ())):
-                self._end_when_all_left(found, number, body)
+            if number in checks:
+                self._end_when_all_left(body, block)
             for instruction in steps[number][0]:
                 if instruction is body.instructions[block.last - 1] and number in haunted:
                     self._skip(found, number, instruction)
                 self.new.append(instruction)
         return replace(body, instructions=self.new, labels=self.labels)
 
-    def _end_when_all_left(self, found: Divergence, number: int, body: Body) -> None:
+    def _checks(self, found: Divergence) -> frozenset[int]:
+        """Where all threads meet again behind a place where some leave."""
+        checks = set()
+        for label in self.ghosts:
+            at = found.flow.block_of[label]
+            while (inside := next((d for d, blocks in found.regions.items() if at in blocks), None)) is not None:
+                at = found.meeting[inside]
+            if 0 <= at < len(found.flow.blocks):
+                checks.add(at)
+        return frozenset(checks)
+
+    def _end_when_all_left(self, body: Body, block: BasicBlock) -> None:
         """Threads that have left follow the others, so there must be others: loads that all do alike need one alive."""
-        block = found.flow.blocks[number]
         offset = body.instructions[block.first].offset if block.last > block.first else body.function.offset
-        if any(number in blocks for blocks in found.regions.values()):
-            self.refuse(offset, "threads leave on a way that not all threads take, while others go on to a barrier")
         someone = self.temporary()
         self.emit(offset, ANY_ALIVE, Name(someone), Integer(0), Name(ALIVE))
         self.emit(offset, _RETURN, guard=Guard(someone, True))
 
-    def _steps(self, body: Body, found: Divergence, block: BasicBlock, haunted: bool) -> tuple[list[Instruction], bool]:
+    def _steps(
+        self, body: Body, found: Divergence, block: BasicBlock, haunted: bool, apart: bool
+    ) -> tuple[list[Instruction], bool]:
         """A block's instructions, those that touch memory only for threads alive; whether all threads load alike."""
         instructions = body.instructions[block.first : block.last]
         if not haunted:
@@ -312,7 +323,7 @@ class _Rewriter:
             if is_barrier(instruction) and "red" in instruction.opcode.modifiers:
                 self._reduce(instruction)
             elif instruction.opcode.name in _TOUCHES and not _reads_parameters(instruction, body):
-                if instruction.opcode.name in ("ld", "ldu") and not varies(instruction, found):
+                if instruction.opcode.name in ("ld", "ldu") and not apart and not varies(instruction, found):
                     loads = loads or not any(m.startswith("shared") for m in instruction.opcode.modifiers)
                     self.new.append(instruction)
                     continue
