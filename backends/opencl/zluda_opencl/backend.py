@@ -69,7 +69,8 @@ class OpenCLBackend(Backend):
 
         device, _ = self._device(index)
         if index not in self._contexts:
-            self._contexts[index] = api.create_context(device.handle)
+            with icd.intel_set():
+                self._contexts[index] = api.create_context(device.handle)
         data = native_binary(compile_spirv(self._contexts[index], device, image, options))
         return Image(format=NATIVE, data=data, kernels=image.kernels) if data else None
 
@@ -80,7 +81,9 @@ class OpenCLBackend(Backend):
         platform, version = device.platform, device.text(Ask.VERSION)
         parts = [platform.name, platform.version, info.name, version, info.driver_version, info.uuid.hex()]
         # Intel's CPU compiler takes settings from these.
-        parts += [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("CL_CONFIG_")]
+        settings = {name: value for name, value in os.environ.items() if name.startswith("CL_CONFIG_")}
+        settings |= icd.intel_settings(os.environ)
+        parts += [f"{name}={value}" for name, value in sorted(settings.items())]
         return "\n".join(parts)
 
     def _device(self, index: int) -> tuple[Device, DeviceInfo]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from zluda.backend.info import DeviceInfo, Image
 from zluda.backend.seam import BackendError, Device, NotSupported
-from zluda_opencl import api, query
+from zluda_opencl import api, icd, query
 from zluda_opencl.describe import has_system_svm, has_usm
 from zluda_opencl.errors import check
 from zluda_opencl.memory import Allocator, UsmAllocator, svm_allocator
@@ -24,7 +24,8 @@ class OpenCLDevice(Device):
         self.info = info
         self.usm = api.Usm(device.platform.handle) if has_usm(device) and not prefer_svm else None
         self._device = device
-        self._context = api.create_context(device.handle)
+        with icd.intel_set():
+            self._context = api.create_context(device.handle)
         self._allocator: Allocator
         if self.usm is not None:
             self._allocator = UsmAllocator(self.usm, self._context, device.handle)

@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, files
 from importlib.util import find_spec
@@ -99,12 +99,12 @@ def offered(drivers: list[Driver]) -> Iterator[None]:
         # pyopencl sets PYOPENCL_HOME when it is imported; its build of the loader crashes without.
         home = os.environ.get("PYOPENCL_HOME", directory)
         variables = {"OCL_ICD_VENDORS": directory, "OCL_ICD_FILENAMES": None, "PYOPENCL_HOME": home}
-        with _variables(variables | _intel_settings()):
+        with _variables(variables | intel_settings(os.environ)):
             yield
 
 
 @contextmanager
-def _variables(values: Mapping[str, str | None]) -> Iterator[None]:
+def _variables(values: Mapping[str, str | None] | Mapping[str, str]) -> Iterator[None]:
     before = {name: os.environ.get(name) for name in values}
     try:
         _set_variables(values)
@@ -121,16 +121,29 @@ def _set_variables(values: Mapping[str, str | None]) -> None:
             os.environ[name] = value
 
 
-def _intel_settings() -> dict[str, str | None]:
-    """How Intel's CPU runtime copies and fills, which it reads when it starts.
+def intel_set() -> AbstractContextManager[None]:
+    """While this lasts, what `intel_settings` says is set; Intel's compiler reads it for the first context."""
+    return _variables(intel_settings(os.environ))
 
-    It does so on all cores by default. On two cores that took twice as long as one core does up to 1 MiB (35 µs
-    against 18 µs for 4 KiB), was no faster above, and suffered from any other load.
+
+def intel_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """Settings of Intel's CPU runtime, which it reads when it and its compiler start; the user's own stay in force.
+
+    Copies: by default it copies and fills on all cores. On two cores that took twice as long as one core does up to
+    1 MiB (35 µs against 18 µs for 4 KiB), was no faster above, and suffered from any other load.
+
+    LLVM options: the threads of a block that do not fill a vector run as scalar code, in which the runtime (2026.22)
+    vectorises loops again, and wrongly: `for (i = 0; i <= bound; i++) sum += i` with a bound of the thread's own gives
+    wrong sums in blocks of 18 or 33x3, from OpenCL C as well. The option switches that off (conformance cases
+    control.triangle_*); the vectors across threads stay.
     """
-    name = "CL_CONFIG_ENABLE_PARALLEL_COPY"
-    if name in os.environ or len(os.sched_getaffinity(0)) > FEW_CORES:
-        return {}
-    return {name: "False"}
+    settings = {}
+    if "CL_CONFIG_ENABLE_PARALLEL_COPY" not in environment and len(os.sched_getaffinity(0)) <= FEW_CORES:
+        settings["CL_CONFIG_ENABLE_PARALLEL_COPY"] = "False"
+    options = environment.get("CL_CONFIG_LLVM_OPTIONS", "")
+    if "disable-auto-vec-dir-insert" not in options:
+        settings["CL_CONFIG_LLVM_OPTIONS"] = f"{options} -disable-auto-vec-dir-insert=true".lstrip()
+    return settings
 
 
 def _user_or_system(environment: Mapping[str, str]) -> Iterator[Driver]:
