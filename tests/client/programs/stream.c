@@ -150,6 +150,20 @@ int main(void)
     OK(cuMemcpyDtoH_v2_ptds(&flags, data, 4));
     TRUE(flags == 5);
     OK(cuStreamQuery_ptsz(NULL));
+    OK(launch_nap(nap, NULL, 50)); /* it waits for the legacy default stream */
+    run_scale(data, 0, 88, NULL);
+    OK(cuMemcpyDtoH_v2_ptds(&flags, data, 4));
+    TRUE(flags == 88);
+
+    /* A stale handle stays invalid when its place is used again. */
+    for (int i = 0; i < 5000; i++) {
+        OK(cuEventCreate(&gone_event, CU_EVENT_DISABLE_TIMING));
+        if (i == 100)
+            foreign = gone_event;
+        if (i > 100)
+            EXPECT(cuEventQuery(foreign), CUDA_ERROR_INVALID_HANDLE);
+        OK(cuEventDestroy(gone_event));
+    }
 
     /* Across contexts. */
     OK(cuCtxCreate(&other, NULL, 0, 1));
