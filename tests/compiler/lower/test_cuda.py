@@ -25,6 +25,11 @@ def various(request: pytest.FixtureRequest) -> rig.Module:
     return rig.Module(rig.cuda_ptx("various", request.param))
 
 
+@pytest.fixture(scope="module", params=ARCHES)
+def indirect(request: pytest.FixtureRequest) -> rig.Module:
+    return rig.Module(rig.cuda_ptx("indirect", request.param))
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(1)
@@ -307,3 +312,24 @@ def test_trap_that_is_not_reached(various: rig.Module) -> None:
     o = rig.poisoned(32)
     various.launch("traps", (1,), (32,), [o, i32(3)])
     assert (o == 3).all()
+
+
+# --- indirect.cu ----------------------------------------------------------------------------------------
+
+
+def test_calls_through_a_table_of_pointers(indirect: rig.Module) -> None:
+    o, chosen = rig.poisoned(32), rig.aligned((np.arange(32) * 5 + 2).astype(i32))
+    indirect.launch("by_pointer", (1,), (32,), [o, chosen])
+    assert o.tolist() == [[t + 5, t * 5 - 1, t ^ 5][(t * 5 + 2) % 3] for t in range(32)]
+
+
+def test_virtual_functions(indirect: rig.Module) -> None:
+    o, chosen = rig.poisoned(32, dtype=np.float32), rig.aligned((np.arange(32) * 5 + 2).astype(i32))
+    indirect.launch("virtual_calls", (1,), (32,), [o, chosen])
+    assert o.tolist() == [[t * 3.0, t + 7.0, float(t)][(t * 5 + 2) % 3] for t in range(32)]
+
+
+def test_assertion_that_holds(indirect: rig.Module) -> None:
+    o = rig.poisoned(32)
+    indirect.launch("asserts", (1,), (32,), [o, i32(50)])
+    assert (o == 50).all()

@@ -11,6 +11,7 @@ from zluda.compiler.kernel import KernelInfo
 from zluda.compiler.lower import calls, control, data, flow, leavers, memory, ops, params, roots, scan, shared, webs
 from zluda.compiler.lower.body import flatten
 from zluda.compiler.lower.function import FunctionLowering
+from zluda.compiler.lower.indirect import Candidates
 from zluda.compiler.lower.provenance import infer
 from zluda.compiler.lower.unit import Routine, Unit, hidden_parameters, signature
 from zluda.compiler.lower.values import Value
@@ -58,6 +59,7 @@ def lower(index: ModuleIndex, entries: Sequence[str], target: Target) -> Lowered
 class _KernelLowering:
     def __init__(self, index: ModuleIndex, entry: str, target: Target, block: data.DataLayout) -> None:
         self.index, self.entry, self.target, self.block = index, entry, target, block
+        self._candidates = Candidates(index)
 
     def run(self, writer: ModuleWriter) -> KernelInfo:
         unit = self._unit(writer)
@@ -102,8 +104,14 @@ class _KernelLowering:
         body = flatten(function, self.index.source)
         found = scan.scan(body, partial(unit.space_of, body), self._is_function)
         unit.routines[name] = Routine(function, body, found)
-        if found.indirect is not None:
-            unit.unsupported(found.indirect, "call: calls through a register are not lowered", None, name)
+        for instruction in found.indirect:
+            candidates = self._candidates.of_call(body, instruction)
+            if not candidates:
+                unit.unsupported(
+                    instruction.offset, f"{instruction.opcode}: no function of this module fits the call", None, name
+                )
+            unit.indirect[instruction.offset] = candidates
+            found.calls.extend((candidate, instruction.offset) for candidate in candidates)
         for called, offset in found.calls:
             resolved = self.index.aliases.get(called, called)
             if resolved not in unit.routines:
@@ -112,6 +120,8 @@ class _KernelLowering:
                 unit.routines[called] = unit.routines[resolved]
 
     def _is_function(self, name: str) -> bool:
+        if name in calls.SYSTEM:
+            return False
         return name in self.index.functions or name in self.index.aliases
 
     def _needs(self, unit: Unit) -> None:
@@ -179,7 +189,10 @@ class _KernelLowering:
                 )
 
         def calls_barrier(instruction: Instruction) -> bool:
-            return instruction.opcode.name == "call" and scan.callee(instruction) in barriers
+            if instruction.opcode.name != "call":
+                return False
+            called = unit.indirect.get(instruction.offset) or (scan.callee(instruction),)
+            return any(name in barriers for name in called)
 
         kernel = unit.routines[self.entry]
         kernel.body = leavers.keep_together(kernel.body, calls_barrier)

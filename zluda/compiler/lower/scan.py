@@ -46,8 +46,8 @@ class Scan:
     block: bool = False
     exit: int | None = None
     """Offset of an instruction that ends the thread, if there is one."""
-    indirect: int | None = None
-    """Offset of a call through a register, if there is one."""
+    indirect: list[Instruction] = field(default_factory=list)
+    """Calls through a register."""
 
 
 def is_barrier(instruction: Instruction) -> bool:
@@ -84,8 +84,8 @@ def scan(body: Body, space_of: Callable[[str], Space | None], is_function: Calla
             if target is not None:
                 if is_function(target):
                     found.calls.append((target, instruction.offset))
-                else:
-                    found.indirect = instruction.offset
+                elif body.register_type(target) is not None:
+                    found.indirect.append(instruction)
         for operand in instruction.operands:
             for name in names(operand):
                 _mention(

@@ -74,6 +74,8 @@ class Unit:
     shared_escapes: bool = False
     """Set while lowering: the address of shared memory was taken as a generic number."""
     uses: set[str] = field(default_factory=set)
+    indirect: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    """Offset of a call through a register to the functions that the register may hold."""
 
     def space_of(self, body: Body, name: str) -> Space | None:
         """The state space of a variable that a body can name."""
