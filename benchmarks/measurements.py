@@ -82,11 +82,10 @@ def copies(bench: Bench) -> Iterator[Row]:
 
 def compiling(_: Bench) -> Iterator[Row]:
     """PTX lines parsed, and lowered to LLVM IR, per second in one process."""
-    from zluda.ptx.index import index_module
-
     from zluda.backend.info import TargetInfo
     from zluda.compiler.lower import lower
     from zluda.compiler.target import target_for
+    from zluda.ptx.index import index_module
     from zluda.ptx.parser import parse_module
 
     text = big_ptx(20_000)

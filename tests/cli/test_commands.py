@@ -56,7 +56,7 @@ def test_unknown_backend_is_named_with_what_is_installed() -> None:
 
 def test_env_prints_lines_a_shell_takes() -> None:
     wanted = json.loads(zluda("env", "--json", LD_LIBRARY_PATH="/somewhere")[0])
-    assert wanted["LD_LIBRARY_PATH"].endswith(":/somewhere")
+    assert wanted["LD_LIBRARY_PATH"].endswith(":/somewhere") and wanted["ZLUDA_LD_LIBRARY_PATH"] == "/somewhere"
     assert (Path(wanted["LD_LIBRARY_PATH"].split(":")[0]) / "libcuda.so.1").is_file()
     script = zluda("env", LD_LIBRARY_PATH="/somewhere")[0] + "printenv LD_LIBRARY_PATH ZLUDA_PYTHON"
     shown = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout.split()

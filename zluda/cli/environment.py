@@ -35,10 +35,14 @@ def include_directory() -> Path:
 
 
 def variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """What `zluda run` adds to an environment: where libcuda.so.1 is, and which Python runs the driver process."""
+    """What `zluda run` adds to an environment: where libcuda.so.1 is, and what the driver process starts with.
+
+    The driver gets the user's own LD_LIBRARY_PATH, which a vendor's runtime may need, and not what a program adds to it.
+    """
     library = str(library_directory())
     paths = [path for path in environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if path and path != library]
     return {
         "LD_LIBRARY_PATH": os.pathsep.join([library, *paths]),
         "ZLUDA_PYTHON": sys.executable,
+        "ZLUDA_LD_LIBRARY_PATH": os.pathsep.join(paths),
     }
