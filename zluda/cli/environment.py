@@ -37,7 +37,7 @@ def include_directory() -> Path:
 def variables(environ: Mapping[str, str]) -> dict[str, str]:
     """What `zluda run` adds to an environment: where libcuda.so.1 is, and what the driver process starts with.
 
-    The driver gets the user's own LD_LIBRARY_PATH, which a vendor's runtime may need, and not what a program adds to it.
+    The driver gets the user's own LD_LIBRARY_PATH, which a vendor's runtime may need, and nothing a program adds.
     """
     library = str(library_directory())
     paths = [path for path in environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if path and path != library]
