@@ -72,7 +72,8 @@ class Program:
     def ptx(self, name: str) -> str:
         return "\n".join(
             [
-                f".visible .entry {name}(.param .u64 out, .param .u64 counts) {{ .reg .u64 %o, %n, %w; .reg .u32 %t, %v;",
+                f".visible .entry {name}(.param .u64 out, .param .u64 counts)",
+                "{ .reg .u64 %o, %n, %w; .reg .u32 %t, %v;",
                 f".shared .align 4 .b8 sh[{4 * THREADS}]; ld.param.u64 %o, [out]; ld.param.u64 %n, [counts];",
                 "mov.u32 %t, %tid.x; mul.wide.u32 %w, %t, 32; add.u64 %o, %o, %w; mad.lo.u32 %v, %t, 7, 3;",
                 "{ .reg .u32 a; mov.u32 a, sh; mad.lo.u32 a, %t, 4, a; st.shared.u32 [a], %t; } bar.sync 0;",
