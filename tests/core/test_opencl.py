@@ -205,3 +205,45 @@ def test_many_launches_from_many_streams(gpu, program):
     for stream in streams[:4]:
         assert stream.query()
         stream.destroy()
+
+
+def test_clocks_advance(gpu) -> None:
+    """%clock64 and %clock around a loop (PTX ISA, Special Registers): the time between grows with the work."""
+    text = """.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry timed(.param .u64 out, .param .u32 turns)
+{
+    .reg .pred %p;
+    .reg .b32 %r<5>;
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd0, [out];
+    ld.param.u32 %r0, [turns];
+    mov.u32 %r1, 0;
+    mov.u64 %rd1, %clock64;
+    mov.u32 %r3, %clock;
+LOOP:
+    ld.volatile.global.u32 %r2, [%rd0];
+    add.u32 %r1, %r1, 1;
+    setp.lt.u32 %p, %r1, %r0;
+    @%p bra LOOP;
+    mov.u32 %r4, %clock;
+    mov.u64 %rd2, %clock64;
+    sub.u64 %rd3, %rd2, %rd1;
+    sub.u32 %r4, %r4, %r3;
+    st.global.u64 [%rd0], %rd3;
+    st.global.u32 [%rd0+8], %r4;
+    ret;
+}
+"""
+    kernel = gpu.load(text).function("timed")
+    out = gpu.array(np.zeros(2, dtype=np.uint64))
+
+    def span(turns: int) -> int:
+        kernel.launch(1, 1, out, turns)
+        long, short = (int(x) for x in out.numpy())
+        assert short <= long < 2**32
+        return long
+
+    # The least of several, as other work on the machine may come between.
+    assert span(1_000_000) > 10 * min(span(1) for _ in range(8))

@@ -14,6 +14,7 @@ SPIRV_NEEDED = (1, 4)
 """The version that the compiler emits."""
 
 _ADD_GLOBAL_AND_LOCAL = 1 << 1 | 1 << 17
+_CLOCK_SCOPE_DEVICE = 1 << 0  # cl_khr_kernel_clock
 _SYSTEM_SVM = 1 << 2
 _ANY_SVM = 1 << 0 | 1 << 1 | 1 << 2
 
@@ -146,6 +147,8 @@ def _features(device: Device, extensions: frozenset[str], subgroup_sizes: tuple[
         "int64-atomics": _int64_atomics(extensions),
         "float-atomics": _adds(device, Ask.SINGLE_FP_ATOMIC_CAPABILITIES_EXT),
         "float64-atomics": _adds(device, Ask.DOUBLE_FP_ATOMIC_CAPABILITIES_EXT),
+        "kernel-clock": "cl_khr_kernel_clock" in extensions
+        and bool(device.number(Ask.KERNEL_CLOCK_CAPABILITIES_KHR) & _CLOCK_SCOPE_DEVICE),
         "bit-instructions": "cl_khr_extended_bit_ops" in extensions,
         "subgroups": _subgroups(device, extensions),
         "subgroup-size-32": 32 in subgroup_sizes,
