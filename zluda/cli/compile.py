@@ -23,7 +23,19 @@ class Emit(StrEnum):
     ASM = "asm"
 
 
-FEATURES = ("float-atomics", "fp16", "fp64", "int64-atomics", "subgroup-size-32", "subgroups")
+FEATURES = (
+    "bit-instructions",
+    "float-atomics",
+    "float64-atomics",
+    "fp16",
+    "fp64",
+    "int64-atomics",
+    "kernel-clock",
+    "subgroup-ballot",
+    "subgroup-shuffle",
+    "subgroup-size-32",
+    "subgroups",
+)
 """A target that has everything: what a given device lacks is said when a program runs on it."""
 
 
