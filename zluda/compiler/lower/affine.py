@@ -7,6 +7,7 @@ taken apart into its terms here and put together again in elements, wherever tha
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 MOST_TERMS = 4
@@ -30,15 +31,18 @@ class Affine:
         scales = dict(self.terms)
         for value, scale in other.terms:
             scales[value] = scales.get(value, 0) + sign * scale
-        terms = tuple((value, scale) for value, scale in scales.items() if scale)
+        terms = self._wrapped(scales.items())
         if len(terms) > MOST_TERMS:
             return None
-        return Affine(self.bits, self.constant + sign * other.constant, terms)
+        return Affine(self.bits, wrapped(self.constant + sign * other.constant, self.bits), terms)
 
     def times(self, factor: int) -> Affine:
-        return Affine(
-            self.bits, self.constant * factor, tuple((value, scale * factor) for value, scale in self.terms if factor)
-        )
+        terms = self._wrapped((value, scale * factor) for value, scale in self.terms)
+        return Affine(self.bits, wrapped(self.constant * factor, self.bits), terms)
+
+    def _wrapped(self, terms: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+        scaled = ((value, wrapped(scale, self.bits)) for value, scale in terms)
+        return tuple((value, scale) for value, scale in scaled if scale)
 
     @property
     def granule(self) -> int:
@@ -61,6 +65,12 @@ class Affine:
             low += min(ends)
             high += max(ends)
         return low, high
+
+
+def wrapped(value: int, bits: int) -> int:
+    """The signed number of so many bits that is equal modulo 2^bits."""
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) else value
 
 
 def fits(interval: tuple[int, int] | None, bits: int = 32) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NoReturn
 from typing import cast as cast_type
 
 from zluda.compiler.lower import sums
-from zluda.compiler.lower.affine import Affine, fits
+from zluda.compiler.lower.affine import Affine, fits, wrapped
 from zluda.compiler.lower.body import Body
 from zluda.compiler.lower.provenance import CLASSES
 from zluda.compiler.lower.unit import Routine, Unit, pointer_type
@@ -248,7 +248,7 @@ class Addressing:
             return self.shared_pointer(self._shared_number(value, offset))
         known = sums.of_value(value)
         assert known is not None
-        known = Affine(known.bits, known.constant + offset, known.terms)
+        known = Affine(known.bits, wrapped(known.constant + offset, known.bits), known.terms)
         index = self._element_index(known, size)
         if index is not None:
             kind = self.ptr("shared")
