@@ -30,13 +30,19 @@ def _has_stream(function: Function) -> bool:
     return any(p.type == "CUstream" for p in function.parameters)
 
 
-def _checks(function: Function) -> list[str]:
+def _entering(function: Function) -> list[str]:
+    """Initialised, and with a current context where one is needed."""
     lines = []
     if function.context == "current":
         lines += ["    zl_context *context;", "    CUresult result = zl_enter_context(&context);"]
         lines += ["    if (result != CUDA_SUCCESS)", "        return result;"]
     elif function.context == "init":
         lines += ["    CUresult result = zl_enter();", "    if (result != CUDA_SUCCESS)", "        return result;"]
+    return lines
+
+
+def _checks(function: Function) -> list[str]:
+    lines = _entering(function)
     required = [p.name for p in function.outputs if not p.optional]
     if required:
         test = " || ".join(f"!{name}" for name in required)
@@ -110,6 +116,9 @@ def _entry(function: Function, per_thread: bool) -> str:
     name = f"{function.symbol}_{function.per_thread}" if per_thread else function.symbol
     lines = [f"ZL_EXPORT {prototype(function, name)}", "{"]
     if function.support == "none":
+        lines += _entering(function)
+        if function.context == "current":
+            lines.append("    (void)context;")
         lines += [f"    (void){p.name};" for p in function.parameters]
         lines.append(f'    return zl_not_supported("{function.symbol}", "{function.note}");')
     else:

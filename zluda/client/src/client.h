@@ -123,6 +123,14 @@ typedef struct zl_thread {
 } zl_thread;
 
 zl_thread *zl_thread_self(void);
+/* A thread that is cancelled must not take a lock along: no cancellation point is one between these two. */
+int zl_hold_cancellation(void);
+void zl_allow_cancellation(int before);
+static inline bool zl_alive(void)
+{
+    struct zl_life *life = __atomic_load_n(&zl_life, __ATOMIC_ACQUIRE);
+    return ZL_LIKELY(life && __atomic_load_n(&life->alive, __ATOMIC_ACQUIRE));
+}
 /* Ready for calls at all: initialised, not forked, driver alive. */
 CUresult zl_enter(void);
 /* And with a usable current context. */
@@ -166,7 +174,7 @@ void zl_payload_release(zl_payload *payload);
 
 bool zl_window_reserve(uint64_t base, uint64_t size);
 void zl_window_release(uint64_t base, uint64_t size);
-uint64_t zl_window_find(uint64_t *size); /* reserves a place; 0 if there is none */
+uint64_t zl_window_find(uint64_t most, uint64_t *size); /* reserves a place of at most so many bytes; 0: there is none */
 bool zl_window_map(int memory, uint64_t base, uint64_t size);
 static inline bool zl_in_window(uint64_t address)
 {
@@ -204,7 +212,6 @@ void zl_context_forget(zl_context *context); /* handles of everything in a conte
 /* --- modules and functions (module.c, function.c) --------------------------------------------------------------- */
 
 CUresult zl_module_function(zl_context *context, CUmodule module, const char *name, zl_function_entry **function);
-CUresult zl_module_image_size(const void *image, const void **start, size_t *size);
 /* Compiles and describes a function that is only known by name so far. */
 CUresult zl_function_load(zl_function_entry *entry);
 CUresult zl_module_names(CUmodule module, uint32_t *count, zl_tail *names);
@@ -215,6 +222,10 @@ CUresult zl_function_attribute(zl_function_entry *entry, CUfunction_attribute at
 CUresult zl_function_set(zl_function_entry *entry, CUfunction_attribute attribute, int value);
 CUresult zl_kernel_function(zl_context *context, CUkernel kernel, zl_function_entry **entry);
 
+/* image.c: where an image starts behind its wrapper, and its size. It has `known` bytes, or 0 if nobody knows. */
+CUresult zl_image_size(const void *image, size_t known, const void **start, size_t *size);
+CUresult zl_file_read(const char *name, void **data, size_t *size);
+
 typedef struct zl_jit {
     unsigned optimisation;
     char *info, *error;
@@ -223,7 +234,6 @@ typedef struct zl_jit {
 } zl_jit;
 CUresult zl_jit_parse(unsigned count, CUjit_option *options, void **values, zl_jit *jit);
 CUresult zl_module_load(zl_context *context, const void *image, const zl_jit *jit, CUmodule *module);
-CUresult zl_file_read(const char *name, void **data, size_t *size);
 
 /* --- devices ---------------------------------------------------------------------------------------------------- */
 

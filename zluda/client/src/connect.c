@@ -2,12 +2,14 @@
 #include "client.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -31,20 +33,51 @@ static void close_descriptor(int *descriptor)
     *descriptor = -1;
 }
 
-/* The window and the shared segment stay mapped in a child, so that pinned data can be read there. */
-static void after_fork(void)
+/* No other thread is in the middle of starting a driver process when the host forks. */
+static void before_fork(void)
 {
+    pthread_mutex_lock(&lock);
+}
+
+static void after_fork_in_parent(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* The window and the shared segment stay mapped in a child, so that pinned data can be read there. */
+static void after_fork_in_child(void)
+{
+    pthread_mutex_init(&lock, NULL);
     close_descriptor(&zl_state.socket);
     close_descriptor(&zl_state.driver);
     close_descriptor(&zl_state.note);
 }
 
+/* Out of the way of the standard streams, which a host may have closed: what it prints must not end up in here. */
+static int above_standard(int descriptor)
+{
+    int moved;
+
+    if (descriptor < 0 || descriptor > STDERR_FILENO)
+        return descriptor;
+    moved = fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    close(descriptor);
+    return moved;
+}
+
 static int memory_file(const char *name, uint64_t size)
 {
-    int descriptor = memfd_create(name, MFD_CLOEXEC);
+    int descriptor = above_standard(memfd_create(name, MFD_CLOEXEC));
     if (descriptor >= 0 && size && ftruncate(descriptor, (off_t)size) < 0)
         close_descriptor(&descriptor);
     return descriptor;
+}
+
+/* The most bytes that a file of this process may have. Growing one further would end the host by SIGXFSZ. */
+static uint64_t largest_file(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur : UINT64_MAX;
 }
 
 static bool send_hello(int socket, const int descriptors[4])
@@ -90,6 +123,7 @@ static bool receive_answer(int socket, struct zl_answer *answer, int *pidfd)
     for (rights = CMSG_FIRSTHDR(&message); rights; rights = CMSG_NXTHDR(&message, rights))
         if (rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS)
             memcpy(pidfd, CMSG_DATA(rights), sizeof *pidfd);
+    *pidfd = above_standard(*pidfd);
     return true;
 }
 
@@ -119,7 +153,7 @@ static CUresult shake_hands(const int descriptors[4])
             zl_state.window_base = answer.window_base;
             zl_state.window_size = answer.window_size;
         } else {
-            zl_state.window_base = zl_window_find(&zl_state.window_size);
+            zl_state.window_base = zl_window_find(largest_file(), &zl_state.window_size);
             if (!zl_state.window_base)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         }
@@ -146,7 +180,7 @@ static CUresult start_driver(void)
     window = memory_file("zluda-window", zl_state.window_size);
     shared = memory_file("zluda-ring", ZL_SHARED_BYTES);
     zl_state.note = memory_file("zluda-note", 0);
-    host = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    host = above_standard((int)syscall(SYS_pidfd_open, getpid(), 0));
     if (window < 0 || shared < 0 || zl_state.note < 0 || host < 0) {
         zl_log("cannot create shared memory or a pidfd (Linux 5.3 or newer is needed): %s", strerror(errno));
         goto done;
@@ -161,7 +195,14 @@ static CUresult start_driver(void)
     zl_state.shared = mapped;
     zl_state.control = mapped;
     zl_state.devices = (struct zl_device *)(zl_state.shared + ZL_DEVICES_OFFSET);
-    zl_state.socket = pair[0];
+    pair[1] = above_standard(pair[1]);
+    zl_state.socket = above_standard(pair[0]);
+    if (pair[1] < 0 || zl_state.socket < 0) {
+        zl_log("cannot connect to a driver process: %s", strerror(errno));
+        if (pair[1] >= 0)
+            close(pair[1]);
+        goto done;
+    }
     if (zl_spawn_driver(pair[1], message, sizeof message)) {
         zl_log("%s", message);
         close(pair[1]);
@@ -189,9 +230,9 @@ static CUresult connect_driver(void)
 {
     CUresult result;
 
-    zl_state.window_base = zl_window_find(&zl_state.window_size);
+    zl_state.window_base = zl_window_find(largest_file(), &zl_state.window_size);
     if (!zl_state.window_base) {
-        zl_log("no free address range of 1 GiB for the memory window; is RLIMIT_AS (ulimit -v) set low?");
+        zl_log("no room of 1 GiB for the memory window; is RLIMIT_AS (ulimit -v) or RLIMIT_FSIZE (ulimit -f) set low?");
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     result = start_driver();
@@ -203,6 +244,7 @@ static CUresult connect_driver(void)
 CUresult zl_restart(void)
 {
     CUresult result = CUDA_SUCCESS;
+    int cancellable = zl_hold_cancellation();
 
     pthread_mutex_lock(&lock);
     if (atomic_load(&zl_state.dead)) {
@@ -212,12 +254,13 @@ CUresult zl_restart(void)
         if (zl_state.window_base)
             zl_window_release(zl_state.window_base, zl_state.window_size);
         if (!zl_state.window_base || !zl_window_reserve(zl_state.window_base, zl_state.window_size))
-            zl_state.window_base = zl_window_find(&zl_state.window_size);
+            zl_state.window_base = zl_window_find(largest_file(), &zl_state.window_size);
         result = zl_state.window_base ? start_driver() : CUDA_ERROR_OUT_OF_MEMORY;
         if (result == CUDA_SUCCESS)
             atomic_store(&zl_state.dead, 0);
     }
     pthread_mutex_unlock(&lock);
+    zl_allow_cancellation(cancellable);
     return result;
 }
 
@@ -227,13 +270,14 @@ static bool make_life(void)
     void *at = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED || madvise(at, (size_t)page, MADV_WIPEONFORK) < 0)
         return false;
-    zl_life = at;
-    return pthread_atfork(NULL, NULL, after_fork) == 0;
+    __atomic_store_n(&zl_life, (struct zl_life *)at, __ATOMIC_RELEASE);
+    return pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
 }
 
 CUresult zl_initialise(void)
 {
     CUresult result;
+    int cancellable = zl_hold_cancellation();
 
     pthread_mutex_lock(&lock);
     if (zl_state.initialised) {
@@ -246,10 +290,11 @@ CUresult zl_initialise(void)
         result = connect_driver();
         if (result == CUDA_SUCCESS) {
             zl_state.initialised = true;
-            zl_life->alive = 1;
+            __atomic_store_n(&zl_life->alive, 1, __ATOMIC_RELEASE); /* other threads look without the lock */
         }
     }
     pthread_mutex_unlock(&lock);
+    zl_allow_cancellation(cancellable);
     return result;
 }
 

@@ -14,10 +14,14 @@ static uint64_t address_of(const void *pointer)
 /* Whether the bytes are all in one allocation (`true`), or all outside of the window (`false`). */
 static CUresult place(uint64_t address, size_t size, bool *device)
 {
+    uint64_t last;
+
     *device = zl_in_window(address);
     if (*device)
         return zl_range_holds(address, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    return address && !zl_in_window(address + size - 1) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (!address || size >> 56 || __builtin_add_overflow(address, size - 1, &last))
+        return CUDA_ERROR_INVALID_VALUE;
+    return last < zl_state.window_base || address > zl_state.window_base ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult post_copy(zl_context *context, CUstream stream, uint64_t destination, uint64_t source, size_t size)
@@ -187,7 +191,8 @@ static CUresult find_side(struct side *side, CUmemorytype type, const void *host
     if (__builtin_mul_overflow(y, pitch, &offset) || __builtin_add_overflow(offset, x, &offset) ||
         __builtin_mul_overflow(height - 1, pitch, &extent) || __builtin_add_overflow(extent, width, &extent))
         return CUDA_ERROR_INVALID_VALUE;
-    side->start = base + offset;
+    if (!base || __builtin_add_overflow(base, offset, &side->start))
+        return CUDA_ERROR_INVALID_VALUE;
     side->pitch = pitch;
     return place(side->start, extent, &side->device);
 }
@@ -268,6 +273,8 @@ static CUresult fill(zl_context *context, CUstream stream, uint64_t destination,
         return CUDA_ERROR_INVALID_VALUE;
     if (height == 1)
         pitch = row;
+    else if (pitch > (size_t)zl_device_attribute(context->device, CU_DEVICE_ATTRIBUTE_MAX_PITCH))
+        return CUDA_ERROR_INVALID_VALUE;
     if (pitch % bytes || pitch < row || __builtin_mul_overflow(height - 1, pitch, &extent) ||
         __builtin_add_overflow(extent, row, &extent) || !zl_range_holds(destination, extent))
         return CUDA_ERROR_INVALID_VALUE;

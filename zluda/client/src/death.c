@@ -22,14 +22,22 @@ struct pidfd_information {
 #define PIDFD_INFORMATION_EXIT (1UL << 3)
 #define PIDFD_GET_INFORMATION _IOWR(0xFF, 11, struct pidfd_information)
 
+#define ZL_P_PIDFD 3                      /* P_PIDFD of newer C libraries */
+
 /* The wait status of the driver process, which is not our child: from its pidfd once init has reaped it (Linux 6.15), from
    /proc until then. Older kernels and a quick init leave nothing to read. */
 static bool wait_status(int *status)
 {
     char path[64], text[1024], *field;
     ssize_t length;
+    siginfo_t child = {0};
     int file;
 
+    /* Where the host is the first process of a container, what its children leave behind becomes its own child. */
+    if (waitid((idtype_t)ZL_P_PIDFD, (id_t)zl_state.driver, &child, WEXITED | WNOHANG) == 0 && child.si_pid) {
+        *status = child.si_code == CLD_EXITED ? (child.si_status & 0xFF) << 8 : child.si_status;
+        return true;
+    }
     for (int tries = 0; tries < 20; tries++) {
         struct pidfd_information information = {.mask = PIDFD_INFORMATION_EXIT};
         if (ioctl(zl_state.driver, PIDFD_GET_INFORMATION, &information) == 0 && (information.mask & PIDFD_INFORMATION_EXIT)) {
@@ -88,17 +96,12 @@ void zl_print_note(void)
     }
 }
 
-bool zl_driver_ended(void)
+static void explain(void)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    struct pollfd poller = {.fd = zl_state.driver, .events = POLLIN};
     int signal, status;
     CUresult result = CUDA_ERROR_LAUNCH_FAILED;
 
-    if (atomic_load(&zl_state.dead))
-        return true;
-    if (poll(&poller, 1, 0) <= 0)
-        return false;
     pthread_mutex_lock(&lock);
     if (!atomic_load(&zl_state.dead)) {
         signal = ending(&status);
@@ -117,5 +120,20 @@ bool zl_driver_ended(void)
         atomic_store(&zl_state.dead, (int)result);
     }
     pthread_mutex_unlock(&lock);
-    return true;
+}
+
+bool zl_driver_ended(void)
+{
+    struct pollfd poller = {.fd = zl_state.driver, .events = POLLIN};
+    int cancellable;
+    bool ended;
+
+    if (atomic_load(&zl_state.dead))
+        return true;
+    cancellable = zl_hold_cancellation(); /* the caller may hold the ring's lock */
+    ended = poll(&poller, 1, 0) > 0;
+    if (ended)
+        explain();
+    zl_allow_cancellation(cancellable);
+    return ended;
 }

@@ -83,6 +83,10 @@ CUresult zl_cuLaunchKernel(zl_context *context, CUfunction f, unsigned int gridD
             return result;
     } else if (function->info.parameters && !kernelParams) {
         return CUDA_ERROR_INVALID_VALUE;
+    } else {
+        for (uint32_t i = 0; i < function->info.parameters; i++)
+            if (!kernelParams[i])
+                return CUDA_ERROR_INVALID_VALUE;
     }
     command = zl_begin(ZL_OP_launch, context, ZL_TAIL_launch + function->info.parameter_bytes, false);
     if (!command)

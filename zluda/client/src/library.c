@@ -116,21 +116,29 @@ static CUresult check_options(unsigned count, const CUlibraryOption *options)
     return CUDA_SUCCESS;
 }
 
-CUresult zl_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions, void **jitOptionsValues,
-                              unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues,
-                              unsigned int numLibraryOptions)
+static CUresult load_image(CUlibrary *library, const void *code, size_t known, CUjit_option *jit_options, void **jit_values,
+                           unsigned jit_count, const CUlibraryOption *options, unsigned count)
 {
     const void *start;
     size_t size;
     zl_jit jit;
-    CUresult result = check_options(numLibraryOptions, libraryOptions);
+    CUresult result = check_options(count, options);
 
-    (void)libraryOptionValues;
     if (result == CUDA_SUCCESS)
-        result = zl_jit_parse(numJitOptions, jitOptions, jitOptionsValues, &jit);
+        result = zl_jit_parse(jit_count, jit_options, jit_values, &jit);
     if (result == CUDA_SUCCESS)
-        result = code ? zl_module_image_size(code, &start, &size) : CUDA_ERROR_INVALID_VALUE;
+        result = zl_image_size(code, known, &start, &size);
     return result == CUDA_SUCCESS ? load(library, start, size, &jit) : result;
+}
+
+CUresult zl_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions, void **jitOptionsValues,
+                              unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues,
+                              unsigned int numLibraryOptions)
+{
+    (void)libraryOptionValues;
+    if (!code)
+        return CUDA_ERROR_INVALID_VALUE;
+    return load_image(library, code, 0, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, numLibraryOptions);
 }
 
 CUresult zl_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions, void **jitOptionsValues,
@@ -141,13 +149,13 @@ CUresult zl_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUji
     size_t size;
     CUresult result;
 
+    (void)libraryOptionValues;
     if (!fileName)
         return CUDA_ERROR_INVALID_VALUE;
     result = zl_file_read(fileName, &data, &size);
     if (result != CUDA_SUCCESS)
         return result;
-    result = zl_cuLibraryLoadData(library, data, jitOptions, jitOptionsValues, numJitOptions, libraryOptions,
-                                  libraryOptionValues, numLibraryOptions);
+    result = load_image(library, data, size, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, numLibraryOptions);
     free(data);
     return result;
 }

@@ -11,7 +11,7 @@ void zl_log(const char *format, ...)
 {
     char line[2048] = "zluda: ";
     va_list arguments;
-    int length;
+    int length, cancellable;
     ssize_t written;
 
     va_start(arguments, format);
@@ -21,8 +21,10 @@ void zl_log(const char *format, ...)
         return;
     length = 7 + (length > (int)sizeof line - 9 ? (int)sizeof line - 9 : length);
     line[length++] = '\n';
+    cancellable = zl_hold_cancellation();
     written = write(STDERR_FILENO, line, (size_t)length);
     (void)written;                       /* there is nobody left to tell */
+    zl_allow_cancellation(cancellable);
 }
 
 CUresult zl_not_supported(const char *symbol, const char *note)

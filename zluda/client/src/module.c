@@ -1,93 +1,12 @@
 /* Modules: images go to the driver process; what is asked of a module by name is kept here. */
 #include "client.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of every module's list of functions */
-
-/* --- what an image is, and how long --- */
-
-static uint64_t word(const uint8_t *from, size_t bytes)
-{
-    uint64_t value = 0;
-    memcpy(&value, from, bytes);         /* little-endian, as everything here */
-    return value;
-}
-
-static size_t elf_size(const uint8_t *elf)
-{
-    uint64_t sections = word(elf + 0x28, 8), segments = word(elf + 0x20, 8), end;
-    size_t section_size = word(elf + 0x3A, 2), section_count = word(elf + 0x3C, 2);
-    size_t segment_size = word(elf + 0x36, 2), segment_count = word(elf + 0x38, 2), largest = 64;
-
-    end = sections + section_size * section_count;
-    largest = end > largest ? end : largest;
-    end = segments + segment_size * segment_count;
-    largest = end > largest ? end : largest;
-    for (size_t i = 0; i < section_count; i++) {
-        const uint8_t *section = elf + sections + i * section_size;
-        enum { NO_BITS = 8 };
-        end = word(section + 0x18, 8) + word(section + 0x20, 8);
-        if (word(section + 4, 4) != NO_BITS && end > largest)
-            largest = end;
-    }
-    return largest;
-}
-
-/* An image may be shorter than a magic number (an empty text), and none of those holds a NUL. */
-static bool begins(const uint8_t *image, const char *magic)
-{
-    return strncmp((const char *)image, magic, 4) == 0;
-}
-
-CUresult zl_module_image_size(const void *image, const void **start, size_t *size)
-{
-    const uint8_t *bytes = image;
-
-    if (begins(bytes, "\xB1\x43\x62\x46")) {  /* the wrapper that nvcc leaves around a fat binary */
-        if (word(bytes + 4, 4) != 1) {
-            zl_log("a fat binary made for linking at run time (relocatable device code) cannot be loaded yet");
-            return CUDA_ERROR_NOT_SUPPORTED;
-        }
-        bytes = (const uint8_t *)(uintptr_t)word(bytes + 8, 8);
-        if (!bytes)
-            return CUDA_ERROR_INVALID_IMAGE;
-    }
-    *start = bytes;
-    if (begins(bytes, "\x50\xED\x55\xBA"))
-        *size = word(bytes + 6, 2) + word(bytes + 8, 8);
-    else if (begins(bytes, "\177ELF"))
-        *size = elf_size(bytes);
-    else
-        *size = strlen((const char *)bytes);
-    return *size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
-}
-
-CUresult zl_file_read(const char *name, void **data, size_t *size)
-{
-    FILE *file = fopen(name, "rb");
-    long length;
-    char *bytes = NULL;
-
-    if (!file)
-        return CUDA_ERROR_FILE_NOT_FOUND;
-    if (fseek(file, 0, SEEK_END) == 0 && (length = ftell(file)) > 0 && fseek(file, 0, SEEK_SET) == 0 &&
-        (bytes = calloc((size_t)length + 64, 1)) && fread(bytes, 1, (size_t)length, file) != (size_t)length) {
-        free(bytes);
-        bytes = NULL;
-    }
-    fclose(file);
-    if (!bytes)
-        return CUDA_ERROR_INVALID_IMAGE;
-    *data = bytes;
-    *size = (size_t)length;
-    return CUDA_SUCCESS;
-}
 
 /* --- options --- */
 
@@ -204,7 +123,7 @@ CUresult zl_module_load(zl_context *context, const void *image, const zl_jit *ji
 
     if (!image)
         return CUDA_ERROR_INVALID_VALUE;
-    result = zl_module_image_size(image, &start, &size);
+    result = zl_image_size(image, 0, &start, &size);
     if (result != CUDA_SUCCESS)
         return result;
     clock_gettime(CLOCK_MONOTONIC, &before);
@@ -330,8 +249,10 @@ CUresult zl_function_load(zl_function_entry *entry)
     zl_tail tail = {0};
     CUresult result;
 
-    if (entry->parameters)
+    if (__atomic_load_n(&entry->parameters, __ATOMIC_ACQUIRE))
         return CUDA_SUCCESS;
+    if (length > ZL_INLINE_BYTES)        /* no PTX has such a name, and the ring has no room for it */
+        return CUDA_ERROR_NOT_FOUND;
     command = zl_begin(ZL_OP_module_function, entry->context, ZL_TAIL_module_function + length, true);
     if (!command)
         return zl_gone();
@@ -361,45 +282,69 @@ CUresult zl_function_load(zl_function_entry *entry)
     return result;
 }
 
-/* The module's entry for a name, made if there is none; it is not loaded yet. */
+static zl_function_entry *new_entry(zl_module *module, CUmodule handle, const char *name)
+{
+    zl_function_entry *entry = calloc(1, sizeof *entry);
+
+    if (!entry)
+        return NULL;
+    entry->name = strdup(name);
+    entry->context = module->context;
+    entry->module = handle;
+    entry->handle = entry->name ? zl_handle_new(ZL_FUNCTION, entry) : 0;
+    if (!entry->handle) {
+        free(entry->name);
+        free(entry);
+        return NULL;
+    }
+    return entry;
+}
+
+static void drop_entry(zl_function_entry *entry)
+{
+    zl_handle_remove(ZL_FUNCTION, entry->handle);
+    free(entry->name);
+    free(entry->parameters);
+    free(entry);
+}
+
+static zl_function_entry *find_entry(zl_module *module, const char *name)
+{
+    zl_function_entry *entry;
+
+    for (entry = module->functions; entry && strcmp(entry->name, name); entry = entry->next)
+        ;
+    return entry;
+}
+
+/* The module's entry for the name: `fresh`, unless another thread was quicker. */
+static zl_function_entry *enter(zl_module *module, zl_function_entry *fresh)
+{
+    zl_function_entry *entry;
+
+    pthread_mutex_lock(&lock);
+    entry = find_entry(module, fresh->name);
+    if (!entry) {
+        fresh->next = module->functions;
+        module->functions = fresh;
+    }
+    pthread_mutex_unlock(&lock);
+    if (entry)
+        drop_entry(fresh);
+    return entry ? entry : fresh;
+}
+
+/* The module's entry for a name that exists, made if there is none; it is not loaded yet. */
 static zl_function_entry *entry_for(zl_module *module, CUmodule handle, const char *name)
 {
     zl_function_entry *entry;
 
     pthread_mutex_lock(&lock);
-    for (entry = module->functions; entry && strcmp(entry->name, name); entry = entry->next)
-        ;
-    if (!entry && (entry = calloc(1, sizeof *entry))) {
-        entry->name = strdup(name);
-        entry->context = module->context;
-        entry->module = handle;
-        entry->handle = entry->name ? zl_handle_new(ZL_FUNCTION, entry) : 0;
-        if (entry->handle) {
-            entry->next = module->functions;
-            module->functions = entry;
-        } else {
-            free(entry->name);
-            free(entry);
-            entry = NULL;
-        }
-    }
+    entry = find_entry(module, name);
     pthread_mutex_unlock(&lock);
+    if (!entry && (entry = new_entry(module, handle, name)))
+        entry = enter(module, entry);
     return entry;
-}
-
-static void drop_entry(zl_module *module, zl_function_entry *entry)
-{
-    zl_function_entry **link;
-
-    pthread_mutex_lock(&lock);
-    for (link = &module->functions; *link && *link != entry; link = &(*link)->next)
-        ;
-    if (*link)
-        *link = entry->next;
-    pthread_mutex_unlock(&lock);
-    zl_handle_remove(ZL_FUNCTION, entry->handle);
-    free(entry->name);
-    free(entry);
 }
 
 CUresult zl_module_function(zl_context *context, CUmodule hmod, const char *name, zl_function_entry **function)
@@ -411,13 +356,24 @@ CUresult zl_module_function(zl_context *context, CUmodule hmod, const char *name
     (void)context;
     if (!module)
         return CUDA_ERROR_INVALID_HANDLE;
-    entry = entry_for(module, hmod, name);
-    if (!entry)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    result = zl_function_load(entry);
-    if (result == CUDA_ERROR_NOT_FOUND)
-        drop_entry(module, entry);
-    else if (result == CUDA_SUCCESS)
+    pthread_mutex_lock(&lock);
+    entry = find_entry(module, name);
+    pthread_mutex_unlock(&lock);
+    if (entry) {
+        result = zl_function_load(entry);
+    } else {                             /* nobody sees the entry before it is known that the name exists */
+        entry = new_entry(module, hmod, name);
+        if (!entry)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        result = zl_function_load(entry);
+        if (result != CUDA_SUCCESS) {
+            drop_entry(entry);
+            return result;
+        }
+        entry = enter(module, entry);
+        result = zl_function_load(entry);
+    }
+    if (result == CUDA_SUCCESS)
         *function = entry;
     return result;
 }
@@ -504,6 +460,8 @@ CUresult zl_cuModuleGetGlobal_v2(zl_context *context, CUdeviceptr *dptr, size_t 
     if (!module)
         return CUDA_ERROR_INVALID_HANDLE;
     length = strlen(name);
+    if (length > ZL_INLINE_BYTES)
+        return CUDA_ERROR_NOT_FOUND;
     command = zl_begin(ZL_OP_module_global, module->context, ZL_TAIL_module_global + length, true);
     if (!command)
         return zl_gone();

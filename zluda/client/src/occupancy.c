@@ -12,12 +12,14 @@ static int limit(const zl_function_entry *function, CUdevice_attribute attribute
 static int active_blocks(const zl_function_entry *function, int block, size_t dynamic)
 {
     const int32_t *attributes = function->info.attributes;
-    size_t shared = (size_t)attributes[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES] + dynamic;
-    int warps = (block + WARP - 1) / WARP, blocks, most;
+    size_t shared;
+    int warps, blocks, most;
 
     if (block > attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK] ||
         dynamic > (size_t)attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES])
         return 0;
+    shared = (size_t)attributes[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES] + dynamic;
+    warps = (block + WARP - 1) / WARP;
     blocks = limit(function, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
     most = limit(function, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) / WARP / warps;
     blocks = most < blocks ? most : blocks;

@@ -61,12 +61,14 @@ static void futex_wake(uint32_t *word)
 static uint16_t take_slot(void)
 {
     uint16_t slot;
+    int cancellable = zl_hold_cancellation();
 
     pthread_mutex_lock(&slot_lock);
     while (!free_count && fresh_slots == ZL_MAX_SLOTS)
         pthread_cond_wait(&slot_free, &slot_lock);
     slot = free_count ? free_slots[--free_count] : (uint16_t)fresh_slots++;
     pthread_mutex_unlock(&slot_lock);
+    zl_allow_cancellation(cancellable);
     return slot;
 }
 

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -91,6 +93,9 @@ static char **driver_environment(void)
     return copy;
 }
 
+/* Limits that a host may have put on itself; the driver process needs descriptors and addresses of its own. */
+static const __rlimit_resource_t raised[] = {RLIMIT_NOFILE, RLIMIT_AS, RLIMIT_DATA, RLIMIT_FSIZE, RLIMIT_CPU};
+
 static void fail(struct start *start, const char *what)
 {
     start->error = errno;
@@ -102,6 +107,7 @@ static int become_driver(void *argument)
 {
     struct start *start = argument;
     cpu_set_t all;
+    struct rlimit limit;
     sigset_t none;
     int null;
 
@@ -113,6 +119,11 @@ static int become_driver(void *argument)
     sigprocmask(SIG_SETMASK, &none, NULL);
     memset(&all, 0xFF, sizeof all);
     sched_setaffinity(0, sizeof all, &all); /* what is not allowed is left out by the kernel */
+    for (unsigned i = 0; i < sizeof raised / sizeof *raised; i++)
+        if (getrlimit(raised[i], &limit) == 0 && limit.rlim_cur != limit.rlim_max) {
+            limit.rlim_cur = limit.rlim_max;
+            setrlimit(raised[i], &limit);
+        }
     if (start->socket == DRIVER_SOCKET ? fcntl(DRIVER_SOCKET, F_SETFD, 0) < 0 : dup2(start->socket, DRIVER_SOCKET) < 0) {
         fail(start, "dup2");
         _exit(127);
@@ -146,6 +157,7 @@ int zl_spawn_driver(int socket, char *message, size_t size)
     char python[PATH_MAX], *arguments[] = {python, "-P", "-m", "zluda.server", "--fd", "3", NULL};
     struct start start = {.python = python, .arguments = arguments, .socket = socket};
     sigset_t all, before;
+    int reaper = 0;
     pid_t child;
 
     if (!find_python(python, sizeof python)) {
@@ -161,6 +173,9 @@ int zl_spawn_driver(int socket, char *message, size_t size)
     }
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* no handler of the host runs in a child that shares its memory */
+    /* A host that adopts orphans would see the driver as its child, and wait for it for ever. */
+    if (prctl(PR_GET_CHILD_SUBREAPER, &reaper) == 0 && reaper)
+        prctl(PR_SET_CHILD_SUBREAPER, 0);
     /* Exit signal 0: the host's wait() does not see the child, which ends at once and leaves the driver to init. */
     child = clone(become_parent, start.stack + STACK, CLONE_VM | CLONE_VFORK, &start);
     if (child < 0)
@@ -168,6 +183,8 @@ int zl_spawn_driver(int socket, char *message, size_t size)
     else
         while (waitpid(child, NULL, __WCLONE) < 0 && errno == EINTR)
             ;
+    if (reaper)
+        prctl(PR_SET_CHILD_SUBREAPER, 1);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     munmap(start.stack, 2 * STACK);
     free(start.environment);

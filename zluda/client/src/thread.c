@@ -14,7 +14,7 @@ static void end(void *object)
     zl_thread *thread = object;
 
     self = NULL;
-    if (thread->has_streams && zl_life && zl_life->alive) {
+    if (thread->has_streams && zl_alive()) {
         struct zl_cmd_thread_end *command = zl_begin(ZL_OP_thread_end, NULL, sizeof *command, false);
         if (command) {
             command->stream = thread->number << 4 | ZL_STREAM_PER_THREAD;
@@ -44,9 +44,21 @@ zl_thread *zl_thread_self(void)
     return self;
 }
 
+int zl_hold_cancellation(void)
+{
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+
+void zl_allow_cancellation(int before)
+{
+    pthread_setcancelstate(before, &before);
+}
+
 CUresult zl_enter(void)
 {
-    return ZL_LIKELY(zl_life && zl_life->alive) ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+    return zl_alive() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 }
 
 zl_context *zl_current(void)
@@ -68,7 +80,7 @@ CUresult zl_enter_context(zl_context **context)
 {
     zl_thread *thread;
 
-    if (!zl_life || !zl_life->alive)
+    if (!zl_alive())
         return CUDA_ERROR_NOT_INITIALIZED;
     thread = zl_thread_self();
     if (!thread->depth)

@@ -29,7 +29,7 @@ void zl_window_release(uint64_t base, uint64_t size)
     munmap((void *)(uintptr_t)base, size);
 }
 
-uint64_t zl_window_find(uint64_t *size)
+uint64_t zl_window_find(uint64_t most, uint64_t *size)
 {
     struct rlimit limit;
 
@@ -37,6 +37,8 @@ uint64_t zl_window_find(uint64_t *size)
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
         while (*size > limit.rlim_cur / 4)
             *size >>= 1;
+    while (*size > most)
+        *size >>= 1;
     for (; *size >= SMALLEST; *size >>= 1)
         for (uint64_t step = 0; step < 16; step++)
             for (uint64_t region = 6; region >= 2; region--) {
