@@ -34,6 +34,7 @@ def form(op: str, out: str, ins: str, immediate: str = "", constants: Sequence[i
     )
 
 
+RELATIONS = ("eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan")
 INTEGERS = ("u16", "s16", "u32", "s32", "u64", "s64")
 
 
@@ -228,7 +229,7 @@ def float_forms() -> list[Form]:
         for v in variants[:2]:
             made += [form(f"{op}{v}.{t}", t, two) for op in ("add", "sub", "mul", "min", "max")]
             made += [form(f"{op}{v}.{t}", t, t) for op in ("abs", "neg")]
-            for relation in "eq ne lt le gt ge equ neu ltu leu gtu geu num nan".split():
+            for relation in RELATIONS:
                 made.append(form(f"setp.{relation}{v}.{t}", "pred", two))
         made += [form(f"set.{r}.{d}.{t}", d, two) for r in ("lt", "geu", "nan") for d in ("u32", "s32", "f32")]
         made += [form(f"setp.leu.xor.{t}", "pred", f"{two} pred"), form(f"setp.gt.and.{t}", "pred", f"{two} pred")]

@@ -1,17 +1,16 @@
-"""What PTX instructions must give, from the text of the PTX ISA 9.0 alone; shares no code with the lowering or spec/."""
+"""What PTX instructions give, from the text of the PTX ISA 9.0 alone; shares no code with the lowering or spec/."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from softfloat import F32, F64, FORMATS, NAN, Format, Result
+from softfloat import F32, F64, FORMATS, NAN, Format, Result, saturate, whole
 from softfloat import add as f_add
 from softfloat import div as f_div
 from softfloat import fma as f_fma
 from softfloat import integral as f_integral
 from softfloat import mul as f_mul
-from softfloat import saturate, whole
 from softfloat import sqrt as f_sqrt
 
 SKIP = None
@@ -419,7 +418,7 @@ def compare(op: Op, kind: str, a: int, b: int) -> bool:
     )
 
 
-def _combine(op: Op, truth: bool, rest: Sequence[int]) -> bool:
+def combine(op: Op, truth: bool, rest: Sequence[int]) -> bool:
     if op.has("and"):
         return truth and bool(rest[0])
     if op.has("or"):
@@ -431,13 +430,13 @@ def _combine(op: Op, truth: bool, rest: Sequence[int]) -> bool:
 
 @rule("setp")
 def _setp(op: Op, args: list[int]) -> Value:
-    return int(_combine(op, compare(op, op.type, args[0], args[1]), args[2:]))
+    return int(combine(op, compare(op, op.type, args[0], args[1]), args[2:]))
 
 
 @rule("set")
 def _set(op: Op, args: list[int]) -> Value:
     target, source = op.types
-    truth = _combine(op, compare(op, source, args[0], args[1]), args[2:])
+    truth = combine(op, compare(op, source, args[0], args[1]), args[2:])
     f = FORMATS.get(target)
     if f is not None:
         return f.one if truth else 0
@@ -505,7 +504,7 @@ def _cvt(op: Op, args: list[int]) -> Value:
         return _tf32(op, a)
     if outputs is None:
         if inputs.is_nan(a):
-            # 9.7.9.21: zero if the source is not .f64 and the destination neither .s64 nor .u64, else the top bit alone.
+            # 9.7.9.21: zero if the source is not .f64 and the destination not .s64 or .u64, else the top bit alone.
             return 1 << (TYPES[target] - 1) if 64 in (TYPES[target], TYPES[source]) else 0
         if inputs.is_inf(a):
             return mask(limits(target)[0 if inputs.negative(a) else 1], TYPES[target])

@@ -159,7 +159,7 @@ def sqrt(f: Format, a: int, mode: str) -> Result:
         return NAN
     if f.is_inf(a):
         return a
-    # A root with 120 bits below the point, and half a last place more where it is not exact: it rounds as the root does.
+    # 700 bits below the point, and half of the last place more where it is not exact: it rounds as the root does.
     x = f.value(a) * Fraction(4) ** 700
     whole = isqrt(x.numerator // x.denominator)
     root = Fraction(whole) if whole * whole == x else Fraction(2 * whole + 1, 2)

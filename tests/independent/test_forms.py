@@ -1,4 +1,4 @@
-"""Every form against the oracle. ZLUDA_INDEPENDENT_ROWS: operands per form; ZLUDA_INDEPENDENT_SEED: which random ones."""
+"""Every form against the oracle. ZLUDA_INDEPENDENT_ROWS: operands per form; ZLUDA_INDEPENDENT_SEED: random ones."""
 
 from __future__ import annotations
 
