@@ -28,7 +28,7 @@ REBUILD = (
 )
 DECOMPRESS = "Compressed PTX is not read yet: rebuild with nvcc --no-compress (or -Xfatbin --no-compress)."
 
-_version = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*+\.version\s", re.DOTALL)
+_version = re.compile(r"(?:\s++|//[^\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*\*/)*\.version\s")
 
 
 def read_image(data: bytes | bytearray | memoryview | str, name: str = "") -> Contents:

@@ -23,7 +23,7 @@ _literal = re.compile(
   | 0[fF](?P<single>[0-9a-fA-F]{8})
   | 0[dD](?P<double>[0-9a-fA-F]{16})
   | 0[bB](?P<binary>[01]++)(?P<binaryu>U?)
-  | (?P<decimal>(?:\d++\.\d*+|\.\d++)(?:[eE][+-]?\d++)?+|\d++[eE][+-]?\d++)
+  | (?P<decimal>(?:\d++\.\d*+|\.\d++)(?:[eE][+-]?\d++)?|\d++[eE][+-]?\d++)
   | (?P<integer>\d++)(?P<integeru>U?)
     """,
     re.ASCII | re.VERBOSE,

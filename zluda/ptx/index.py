@@ -15,14 +15,14 @@ from zluda.ptx.statements import Caches, skip_line
 from zluda.ptx.tree import Function, Initialiser, Linkage, Module, SymbolAddress, Variable
 
 # A header in compiled code: `(returns) name`, then no string and no comment up to the body or the semicolon.
-_header = re.compile(rf'{BLANK}(?:\([^()"/]*+\){BLANK})?+({IDENTIFIER})[^{{}};"/]*+([{{;])', re.ASCII)
+_header = re.compile(rf'{BLANK}(?:\([^()"/]*+\){BLANK})?({IDENTIFIER})[^{{}};"/]*+([{{;])', re.ASCII)
 
-_PASSED = r"""//[^\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/|"[^"\n]*+"|[.\d][\w.:]*+|[^\w$%."/]++"""
+_PASSED = r"""//[^\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*\*/|"[^"\n]*+"|[.\d][\w.:]*+|[^\w$%."/]++"""
 
 # Names that a function's text mentions, one a match, the rest passed over. A word before a dot is an opcode or a
 # register with a component. Words that start with % are registers, unless the module itself has such a name.
-_mentions = re.compile(rf"(?:{_PASSED}|%[\w$]*+|[A-Za-z_$][\w$]*+\.[\w.:]*+)*+([A-Za-z_$][\w$]*+)?", re.ASCII)
-_mentions_with_percent = re.compile(rf"(?:{_PASSED}|{IDENTIFIER}\.[\w.:]*+)*+({IDENTIFIER})?", re.ASCII)
+_mentions = re.compile(rf"(?:{_PASSED}|%[\w$]*+|[A-Za-z_$][\w$]*+\.[\w.:]*+)*([A-Za-z_$][\w$]*+)?", re.ASCII)
+_mentions_with_percent = re.compile(rf"(?:{_PASSED}|{IDENTIFIER}\.[\w.:]*+)*({IDENTIFIER})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

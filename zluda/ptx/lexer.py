@@ -6,19 +6,19 @@ import re
 from typing import NoReturn
 
 # No pattern here can backtrack over more than one token: hostile text costs linear time.
-BLANK = r"(?:[\x20\t\r\n\f\v]++|//[^\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/)*+"
+BLANK = r"(?:[\x20\t\r\n\f\v]++|//[^\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*\*/)*"
 IDENTIFIER = r"(?:(?:[A-Za-z_]|[$%](?=[\w$]))[\w$]*+)"
 
 _blank = re.compile(BLANK, re.ASCII)
 _identifier = re.compile(IDENTIFIER, re.ASCII)
-_dotted = re.compile(r"\.(\w++(?:::\w++)*+)", re.ASCII)
+_dotted = re.compile(r"\.(\w++(?:::\w++)*)", re.ASCII)
 _string = re.compile(r'"([^"\n]*+)"', re.ASCII)
 _found = re.compile(r"@?!?[.\w$%]+|::|\S", re.ASCII)
 
 
 # As much of a pair of braces as a single match may pass; braces without others inside go along.
 _inside = re.compile(
-    r"""(?:[^{}"/]++|//[^\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/|/(?![/*])|"[^"\n]*+"|\{[^{}"/]*+\})*+([{}]?)""", re.ASCII
+    r"""(?:[^{}"/]++|//[^\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*\*/|/(?![/*])|"[^"\n]*+"|\{[^{}"/]*+\})*([{}]?)""", re.ASCII
 )
 
 

@@ -36,7 +36,7 @@ _quick = re.compile(
     | (?P<integer>-?(?:[1-9]\d{{0,17}}+|0))
     | 0[fF](?P<single>[0-9a-fA-F]{{8}})
     | 0[dD](?P<double>[0-9a-fA-F]{{16}})
-    | (?P<address>\[({IDENTIFIER})(?:\+(-?(?:[1-9]\d{{0,17}}+|0)))?+\])
+    | (?P<address>\[({IDENTIFIER})(?:\+(-?(?:[1-9]\d{{0,17}}+|0)))?\])
     | (?P<vector>\{{([^{{}}()\[\]|]*+)\}})
     | (?P<pair>({IDENTIFIER})\|({IDENTIFIER}))
     | (?P<not>!({IDENTIFIER}))

@@ -29,13 +29,13 @@ DEEPEST_BLOCK = 100
 _NUMBER = r"(?:0|[1-9]\d{0,8}+)"
 _common = re.compile(
     rf"""{BLANK}(?:
-      (@!?{IDENTIFIER}[ \t]++)?+([a-z]\w*+(?:\.\w++(?:::\w++)*+)*+)(?:\s++|(?=;))([^;:/"@]*+);
+      (@!?{IDENTIFIER}[ \t]++)?([a-z]\w*+(?:\.\w++(?:::\w++)*)*)(?:\s++|(?=;))([^;:/"@]*+);
     | ({IDENTIFIER}):(?!:|\s*+(?:/|\.[bc]))
     | ([{{}}])
-    | \.(reg|param)\s++(?:\.align\s++(1|2|4|8|16)\s++)?+\.(pred|[bsu](?:8|16|32|64)|f(?:16|32|64))\s++
-      ({IDENTIFIER})(?:<({_NUMBER})>)?+(?:\[({_NUMBER})\])?+;
+    | \.(reg|param)\s++(?:\.align\s++(1|2|4|8|16)\s++)?\.(pred|[bsu](?:8|16|32|64)|f(?:16|32|64))\s++
+      ({IDENTIFIER})(?:<({_NUMBER})>)?(?:\[({_NUMBER})\])?;
     | \.loc\s++({_NUMBER})\s++({_NUMBER})\s++({_NUMBER})
-      (?:,\s*+function_name\s++({IDENTIFIER})\s*+,\s*+inlined_at\s++({_NUMBER})\s++({_NUMBER})\s++({_NUMBER}))?+
+      (?:,\s*+function_name\s++({IDENTIFIER})\s*+,\s*+inlined_at\s++({_NUMBER})\s++({_NUMBER})\s++({_NUMBER}))?
       (?=\s++(?:[^\s,/+]|//[^\n]*+\n\s*+[^\s,/+]))
     )""",
     re.ASCII | re.VERBOSE,
@@ -43,12 +43,10 @@ _common = re.compile(
 _OPERANDS, _LABEL, _BRACE, _DECLARATION = 3, 4, 5, (9, 10, 11)
 
 # Operands of an instruction where some are in brackets: no bracket inside another one of its kind.
-_split = re.compile(r"(?:[^,{}()\[\]]++|\{[^{}]*+\}|\[(?:[^{}\[\]]++|\{[^{}]*+\})*+\]|\([^()]*+\))++")
+_split = re.compile(r"(?:[^,{}()\[\]]++|\{[^{}]*+\}|\[(?:[^{}\[\]]++|\{[^{}]*+\})*\]|\([^()]*+\))+")
 
 _label = re.compile(rf"({IDENTIFIER}){BLANK}:(?!:)", re.ASCII)
-_line_marker = re.compile(
-    r'#[ \t]*+(?:(?:line|file)[ \t]++)?+\d++(?:[ \t]++"[^"\n]*+")?+[ \t\d\r]*+(?=\n|\Z)', re.ASCII
-)
+_line_marker = re.compile(r'#[ \t]*+(?:(?:line|file)[ \t]++)?\d++(?:[ \t]++"[^"\n]*+")?[ \t\d\r]*+(?=\n|\Z)', re.ASCII)
 _function_name = re.compile(r"function_name(?![\w$])", re.ASCII)
 _inlined_at = re.compile(r"inlined_at(?![\w$])", re.ASCII)
 
