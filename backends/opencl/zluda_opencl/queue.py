@@ -95,6 +95,8 @@ class OpenCLQueue(Queue):
         """Whether anything may have been enqueued since the last synchronize. Set after enqueuing and cleared before
         looking, as synchronize may run in another thread."""
         self._host_calls: _HostCalls | None = None
+        self._closing = threading.Lock()
+        """Markers flush their queue from any thread, without the device's lock: not one that is just being released."""
 
     def copy(self, destination: int, source: int, size: int) -> None:
         if not size:
@@ -155,8 +157,9 @@ class OpenCLQueue(Queue):
         self._host_calls.post(reached, done, function)
 
     def flush(self) -> None:
-        if self._handle:
-            check(api.flush(self._handle), "clFlush")
+        with self._closing:
+            if self._handle:
+                check(api.flush(self._handle), "clFlush")
 
     def synchronize(self) -> None:
         handle = self._open()
@@ -177,7 +180,8 @@ class OpenCLQueue(Queue):
         code = api.finish(handle)
         if self._host_calls is not None:
             self._host_calls.close()
-        self._handle = 0
+        with self._closing:
+            self._handle = 0
         self._forget(self)
         check(code, "clFinish")
         check(api.release_queue(handle), "clReleaseCommandQueue")
