@@ -7,13 +7,16 @@ device's end and the answer.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 
+from zluda.core import CudaError, Wait
 from zluda.server.dispatch import Entry
 from zluda.server.segment import CONSTANTS, Segment
-from zluda.server.state import State
+from zluda.server.state import ContextRecord, State
 
 _UNIT = CONSTANTS["UNIT"]
 _RING = CONSTANTS["RING_OFFSET"]
@@ -24,6 +27,11 @@ SPIN_SECONDS = 50e-6
 BATCH = 256
 """Units after which room is given back and streams are flushed, when commands keep coming."""
 SLEEP_SECONDS = 60.0
+LAP = 32768
+"""Units of a busy ring, about 16,000 launches, after which the reader notes what the devices then have to do."""
+LAPS = 4
+"""How many of those may be unfinished. A backend keeps a kilobyte or two for every command that waits, so a program
+that launches faster than its device works would otherwise use up the machine's memory. CUDA's own limit is lower."""
 
 
 class Reader:
@@ -37,6 +45,8 @@ class Reader:
         self._role = threading.Lock()
         self._count = threading.Lock()
         self._standing_by = 0
+        self._lap_end = LAP
+        self._laps: deque[list[tuple[ContextRecord, Wait]]] = deque()
 
     def serve(self) -> None:
         """Take turns as the reader; never returns. The process ends when the host does (`watch`)."""
@@ -82,6 +92,24 @@ class Reader:
             _give_room(segment, tail)
             if end != head:
                 _flush(state)
+            if tail >= self._lap_end:
+                self._lap_end = tail + LAP
+                self._keep_pace()
+
+    def _keep_pace(self) -> None:
+        """Let the devices come to within a few laps of what was read."""
+        lap = []
+        for record in list(self._state.contexts.values()):
+            # One that is ruined or destroyed has nothing to wait for.
+            with contextlib.suppress(CudaError):
+                lap.append((record, record.context.wait_handle()))
+        self._laps.append(lap)
+        if len(self._laps) > LAPS:
+            for record, wait in self._laps.popleft():
+                try:
+                    wait.block()
+                except CudaError:
+                    self._state.publish(record)
 
 
 def _flush(state: State) -> None:
