@@ -183,6 +183,12 @@ class Run:
                 for x in range(self.grid[0]):
                     self._block((x, y, z))
 
+    def alone(self, thread: int) -> None:
+        """Run one thread of a 1-D grid by its global number; it must meet no other."""
+        block, t = divmod(thread, self.block[0])
+        for _ in self._thread(t, (t, 0, 0), (block, 0, 0)):
+            raise Unsupported("a thread that meets others")
+
     def _block(self, ctaid: tuple[int, int, int]) -> None:
         x, y, z = self.block
         entry = self.memory.place(bytearray(self.shared_bytes + 16), 0x1000)

@@ -72,7 +72,7 @@ class _Roots:
                 product = min(WIDEST, self.multiple(operands[1]) * self.multiple(operands[2]))
                 return min(product, self.multiple(operands[3]))
             case "shl" if isinstance(operands[2], Integer):
-                return min(WIDEST, self.multiple(operands[1]) << min(operands[2].value, 6))
+                return min(WIDEST, self.multiple(operands[1]) << min(operands[2].value & 0xFFFFFFFF, 6))
             case "cvt" if modifiers[-1] in ("s32", "u32") and modifiers[-2] in ("s64", "u64"):
                 return self.multiple(operands[1])
         return 1

@@ -1,0 +1,16 @@
+"""Random programs. ZLUDA_INDEPENDENT_PROGRAMS: how many (300 take two minutes); ZLUDA_INDEPENDENT_SEED: the first."""
+
+from __future__ import annotations
+
+import os
+
+import fuzz
+
+COUNT = int(os.environ.get("ZLUDA_INDEPENDENT_PROGRAMS", "12"))
+SEED = int(os.environ.get("ZLUDA_INDEPENDENT_SEED", "1"))
+
+
+def test_random_programs() -> None:
+    print(f"seeds {SEED} to {SEED + COUNT - 1}")
+    wrong = list(fuzz.failures(range(SEED, SEED + COUNT)))
+    assert not wrong, "\n".join(wrong)
