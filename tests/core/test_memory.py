@@ -308,3 +308,18 @@ def test_a_staging_block_waits_for_every_stream_that_reads_it(bench):
     context.synchronize()
     assert context.read(b, half) == b"s" * half
     assert context.read(a, 1 << 20) == b"Q" * (1 << 20)
+
+
+def test_pinned_memory_is_memory_of_the_machine(bench, monkeypatch):
+    """The window is larger than the machine: what is beyond its memory is refused, and comes back when it is freed."""
+    from zluda.core import memory
+
+    monkeypatch.setattr(memory, "_physical_memory", lambda: 1 << 20)
+    context = bench.context
+    with pytest.raises(CudaError, match="OUT_OF_MEMORY"):
+        context.allocate_host((1 << 20) + 1)
+    address = context.allocate_host(1 << 20)
+    with pytest.raises(CudaError, match="OUT_OF_MEMORY"):
+        context.allocate_host(1)
+    context.free_host(address)
+    context.free_host(context.allocate_host(1 << 20))

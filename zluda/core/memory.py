@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from bisect import bisect_right
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -112,6 +114,12 @@ class AddressMap:
         return allocation
 
 
+@cache
+def _physical_memory() -> int:
+    """Bytes of the machine."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 class DeviceMemory:
     """Where a device's memory comes from: the window if its kernels reach it there, else the backend.
 
@@ -122,6 +130,7 @@ class DeviceMemory:
         self._device = device
         self._window = device.driver.window
         self._in_use = 0
+        self._host_in_use = 0
 
     def allocate(self, size: int) -> int:
         """`size` bytes (> 0) of device memory. CUDA_ERROR_OUT_OF_MEMORY."""
@@ -142,12 +151,23 @@ class DeviceMemory:
         return address
 
     def allocate_host(self, size: int) -> int:
-        """`size` bytes (> 0) of pinned host memory, in the window. CUDA_ERROR_OUT_OF_MEMORY."""
-        return self._from_window(size)
+        """`size` bytes (> 0) of pinned host memory, in the window. CUDA_ERROR_OUT_OF_MEMORY.
+
+        The window is larger than the machine's memory, and pinned memory is memory that is there.
+        """
+        if self._host_in_use + size > _physical_memory():
+            free = max(_physical_memory() - self._host_in_use, 0)
+            raise CudaError(
+                "CUDA_ERROR_OUT_OF_MEMORY", f"{size} bytes of host memory asked for, {free} bytes may still be pinned"
+            )
+        address = self._from_window(size)
+        self._host_in_use += size
+        return address
 
     def free(self, allocation: Allocation) -> None:
         """Give back what either of the two returned."""
         if allocation.kind is MemoryKind.HOST:
+            self._host_in_use -= allocation.size
             self._window.free(allocation.address)
             return
         self._in_use -= allocation.size
