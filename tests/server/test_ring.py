@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from zluda.server.loop import Reader
+from zluda.server.loop import LAP, LAPS, Reader
 from zluda.server.segment import CONSTANTS, Answers, Segment
 from zluda.window import Window, open_window
 
@@ -202,6 +202,62 @@ def test_reading_goes_on_beside_calls_that_block(segment: Segment) -> None:
         poster.post(1, 1, 99)
         assert stopped.wait(5)
         time.sleep(0.05)
+
+
+class SlowContext:
+    """A context whose work ends when the test says so."""
+
+    def __init__(self) -> None:
+        self.unflushed: set[Any] = set()
+        self.context = self
+        self.laps = 0
+        self.done = threading.Semaphore(0)
+
+    def wait_handle(self) -> SlowContext:
+        self.laps += 1
+        return self
+
+    def block(self) -> None:
+        assert self.done.acquire(timeout=10)
+
+
+def test_the_reader_stays_within_a_few_laps_of_the_device(segment: Segment) -> None:
+    """However fast the client posts, what waits in the backend's queues is bounded."""
+    context = SlowContext()
+    state = FakeState(segment)
+    state.contexts[1] = context
+    stopped = threading.Event()
+
+    def entry(at: int, word: int) -> None:
+        if segment.u64[(at >> 3) + 1]:
+            stopped.set()
+            raise Stop
+
+    def run() -> None:
+        with contextlib.suppress(Stop):
+            Reader(state, [lambda at, word: None, entry]).serve()  # type: ignore[arg-type, list-item]
+
+    threading.Thread(target=run, daemon=True).start()
+    poster = Poster(segment)
+    units = LAP // 4
+
+    def post_until_full() -> None:
+        until = time.monotonic() + 0.2
+        while time.monotonic() < until:
+            if poster.head + 2 * units - segment.u64[segment.tail] <= UNITS:
+                poster.post(1, units)
+            time.sleep(0.0005)
+
+    post_until_full()
+    assert context.laps == LAPS + 1
+    assert segment.u64[segment.tail] == (LAPS + 1) * LAP
+    context.done.release()
+    post_until_full()
+    assert context.laps == LAPS + 2
+    for _ in range(20):
+        context.done.release()
+    poster.post(1, 1, 1)
+    assert stopped.wait(5)
 
 
 def test_answers_reach_their_slots(segment: Segment, window: Window) -> None:
