@@ -173,7 +173,8 @@ int zl_spawn_driver(int socket, char *message, size_t size)
     }
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* no handler of the host runs in a child that shares its memory */
-    /* A host that adopts orphans would see the driver as its child, and wait for it for ever. */
+    /* A host that adopts orphans would see the driver as its child, and wait for it for ever. Nothing can be done where the
+       host is the first process of its PID namespace: there wait() sees the driver. */
     if (prctl(PR_GET_CHILD_SUBREAPER, &reaper) == 0 && reaper)
         prctl(PR_SET_CHILD_SUBREAPER, 0);
     /* Exit signal 0: the host's wait() does not see the child, which ends at once and leaves the driver to init. */
