@@ -17,6 +17,10 @@ _WIDTH = {**TYPES, "b128": 128}
 _STATEMENT = re.compile(r"\s*(?:[\w$]+:|[^;{}]+(?:\{[^{}]*\}[^;{}]*)*;|[{}])")
 
 
+OPEN = 0x0BADF00D
+"""What a shuffle takes from a lane that is not there."""
+
+
 class Unsupported(Exception):
     """Something this interpreter does not know."""
 
@@ -462,9 +466,7 @@ def warp(op: oracle.Op, members: int, base: int, lanes: dict[int, list[int]]) ->
                 j = least | (bval & ~segment & 31)
                 fine = j <= most
             source = j if fine else lane
-            if source not in lanes:
-                raise Unsupported("shfl from a lane that is not there")
-            yield base + lane, [lanes[source][0], int(fine)]
+            yield base + lane, [lanes[source][0] if source in lanes else OPEN, int(fine)]
         elif op.name == "vote":
             truths = [bool(v[0]) for v in lanes.values()]
             if op.has("ballot"):

@@ -77,7 +77,8 @@ class Writer:
             lambda: f"cvt.{u}.{rng.choice(['u16', 's16', 's8'])} {r('r')}, {r('s')}",
             lambda: f"or.b32 %q, {r('r')}, 1;\n {rng.choice(['div', 'rem'])}.u32 {r('r')}, {r('r')}, %q",
             lambda: (
-                f"and.b32 %q, {r('r')}, 0x7fff;\n add.u32 %q, %q, 1;\n {rng.choice(['div', 'rem'])}.s32 {r('r')}, {r('r')}, %q"
+                f"and.b32 %q, {r('r')}, 0x7fff;\n add.u32 %q, %q, 1;\n "
+                f"{rng.choice(['div', 'rem'])}.s32 {r('r')}, {r('r')}, %q"
             ),
             lambda: f"mov.b64 {r('d')}, {{{r('r')}, {r('r')}}}",
             lambda: f"mov.b64 {{{r('r')}, {r('r')}}}, {r('d')}",
@@ -183,7 +184,7 @@ class Writer:
         size = self.rng.choice(["u8", "s8", "u16", "s16", "b32"])
         step = {"8": 1, "6": 2, "2": 4}[size[-1]]
         self.lines.append(
-            f"and.b32 %q, {self.reg('r')}, {28 // step * step + (4 - step)};\n cvt.u64.u32 %x, %q;\n add.u64 %x, %own, %x;"
+            f"and.b32 %q, {self.reg('r')}, {28 + 4 - step};\n cvt.u64.u32 %x, %q;\n add.u64 %x, %own, %x;"
         )
         store = self.rng.random() < 0.5
         plain = size.replace("s", "u") if store else size
@@ -206,7 +207,8 @@ class Writer:
             "ld.global.v2.f32 {%f0, %f1}, [%src+16]; ld.global.u64 %d0, [%src+24];",
             "and.b32 %bound, %r0, 3; add.u32 %bound, %bound, 1;",
             "mov.b32 %r4, %i; xor.b32 %r5, %r1, %r2; mov.b32 %r6, 12345; mov.b32 %r7, %k;",
-            "neg.f32 %f2, %f0; cvt.rn.f32.s32 %f3, %r3; not.b64 %d1, %d0; mov.b64 %d2, {%r1, %r2}; cvt.s64.s32 %d3, %r3;",
+            "neg.f32 %f2, %f0; cvt.rn.f32.s32 %f3, %r3; not.b64 %d1, %d0;",
+            "mov.b64 %d2, {%r1, %r2}; cvt.s64.s32 %d3, %r3;",
             "cvt.u16.u32 %s0, %r0; cvt.u16.u32 %s1, %r1; cvt.u16.u32 %s2, %r2; cvt.u16.u32 %s3, %r3;",
             "setp.lt.s32 %p0, %r0, %r1; setp.gt.f32 %p1, %f0, %f1; setp.eq.u32 %p2, %i, 5; setp.ne.u32 %p3, %r2, 0;",
         ]

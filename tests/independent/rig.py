@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -15,6 +16,8 @@ import zluda
 
 HEADER = ".version 8.7\n.target sm_90\n.address_size 64\n"
 POISON = 0xA5
+WHOLE = os.environ.get("ZLUDA_INDEPENDENT") == "all"
+"""Everything (ten minutes), not the part that every run of the tests does."""
 
 
 @cache

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 
 import interpreter
 import oracle
 import pytest
+import rig
 from oracle import TYPES
 
 from zluda.spec import conformance
@@ -100,15 +100,12 @@ def sweep(path: Path, step: int = 1) -> tuple[int, dict[str, str], list[str]]:
     return compared, passed_over, wrong
 
 
-WHOLE = os.environ.get("ZLUDA_INDEPENDENT_CASES") == "all"
-"""All cases take two minutes; without it every eighth one of a file is judged."""
-
 LEAST = {"integer": 60, "warp": 50, "atomics": 60, "float": 40, "convert": 60, "bits": 30, "compare": 10, "half": 10}
 """At least so many cases of a file this interpreter must be able to judge."""
 
 
 @pytest.mark.parametrize("path", conformance.files(), ids=lambda p: p.stem)
 def test_expected_values(path: Path) -> None:
-    compared, passed_over, wrong = sweep(path, 1 if WHOLE else 8)
+    compared, passed_over, wrong = sweep(path, 1 if rig.WHOLE else 12)
     assert not wrong, "\n".join(wrong)
-    assert compared >= LEAST.get(path.stem, 0) // (1 if WHOLE else 8), passed_over
+    assert compared >= LEAST.get(path.stem, 0) // (1 if rig.WHOLE else 12), passed_over

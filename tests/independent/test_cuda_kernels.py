@@ -1,10 +1,9 @@
-"""CUDA C++ through NVRTC against Python integers, numpy and mpmath. ZLUDA_INDEPENDENT_CUDA=all: every architecture."""
+"""CUDA C++ through NVRTC against Python integers, numpy and mpmath."""
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
-import os
 import struct
 import zlib
 from collections.abc import Callable
@@ -22,10 +21,9 @@ import zluda
 Array = np.ndarray[Any, Any]
 
 WAYS = [(arch, flags) for arch in ("compute_75", "compute_80", "compute_90") for flags in toolchain.FLAGS]
-SMOKE = [("compute_80", "plain"), ("compute_75", "debug"), ("compute_90", "unfused")]
-CHOSEN = WAYS if os.environ.get("ZLUDA_INDEPENDENT_CUDA") == "all" else SMOKE
-EXACT = [way for way in CHOSEN if way[1] in ("unfused", "debug")] or CHOSEN
-BLOCKS = [(16, 16), (8, 8, 4), (33, 3), (48, 2), (5, 5), (18,), (100,)]
+SMOKE = [("compute_90", "unfused"), ("compute_75", "debug")]
+CHOSEN = WAYS if rig.WHOLE else SMOKE
+BLOCKS = [(16, 16), (33, 3), (18,), *([(8, 8, 4), (48, 2), (5, 5), (100,)] if rig.WHOLE else [])]
 M32, M64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
 
 
@@ -56,9 +54,9 @@ def fixture(name: str, ways: list[tuple[str, str]]) -> Callable[..., Device]:
     return device
 
 
-integers = fixture("integers", CHOSEN)
+integers = fixture("integers", CHOSEN if rig.WHOLE else SMOKE[1:])
 blocks = fixture("blocks", CHOSEN)
-floats = fixture("floats", CHOSEN)
+floats = fixture("floats", CHOSEN if rig.WHOLE else SMOKE[:1])
 
 
 def rng(seed: int = 7) -> np.random.Generator:

@@ -8,7 +8,7 @@ import forms
 import pytest
 import rig
 
-ROWS = int(os.environ.get("ZLUDA_INDEPENDENT_ROWS", "150"))
+ROWS = int(os.environ.get("ZLUDA_INDEPENDENT_ROWS", "600" if rig.WHOLE else "100"))
 SEED = int(os.environ.get("ZLUDA_INDEPENDENT_SEED", "1"))
 
 

@@ -1,12 +1,13 @@
-"""Random programs. ZLUDA_INDEPENDENT_PROGRAMS: how many (300 take two minutes); ZLUDA_INDEPENDENT_SEED: the first."""
+"""Random programs. ZLUDA_INDEPENDENT_PROGRAMS: how many; ZLUDA_INDEPENDENT_SEED: the first seed."""
 
 from __future__ import annotations
 
 import os
 
 import fuzz
+import rig
 
-COUNT = int(os.environ.get("ZLUDA_INDEPENDENT_PROGRAMS", "12"))
+COUNT = int(os.environ.get("ZLUDA_INDEPENDENT_PROGRAMS", "300" if rig.WHOLE else "8"))
 SEED = int(os.environ.get("ZLUDA_INDEPENDENT_SEED", "1"))
 
 
