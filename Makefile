@@ -18,7 +18,7 @@ run: $(VENV)/.installed examples/vector_add
 	$(BIN)/zluda run -- $(BIN)/python examples/saxpy.py
 
 test: $(VENV)/.installed-tests check
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --max-worker-restart 0
 
 check: $(VENV)/.installed-tests
 	$(BIN)/ruff check .
@@ -30,7 +30,7 @@ bench: $(VENV)/.installed-tests
 	$(BIN)/python -m benchmarks
 
 examples/vector_add: examples/vector_add.c $(VENV)/.installed
-	$(CC) -std=c11 -O2 -Wall -Wextra -I$$($(BIN)/zluda env --include) $< -o $@ -L$$($(BIN)/zluda env --library) -l:libcuda.so.1
+	$(CC) -std=c11 -O2 -Wall -Wextra -I"$$($(BIN)/zluda env --include)" $< -o $@ -L"$$($(BIN)/zluda env --library)" -l:libcuda.so.1
 
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' || \

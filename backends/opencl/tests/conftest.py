@@ -6,12 +6,13 @@ import ctypes
 import mmap
 from collections.abc import Callable, Iterator
 
-import llvmlite.binding as llvm
 import pytest
 from zluda_opencl.backend import OpenCLBackend
 from zluda_opencl.device import OpenCLDevice
 
 from zluda.backend.info import Argument, ArgumentKind, Image, KernelSignature
+from zluda.compiler.emit import spirv
+from zluda.compiler.validate import validate
 
 PREAMBLE = """
 target triple = "spirv64-unknown-unknown"
@@ -23,12 +24,10 @@ declare spir_func i64 @_Z14get_local_sizej(i32)
 
 
 def emit(ir: str) -> bytes:
-    """SPIR-V of textual IR; a fresh target machine each time, because reusing one crashes."""
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    module = llvm.parse_assembly(PREAMBLE + ir)
-    module.verify()
-    return llvm.Target.from_triple("spirv64-unknown-unknown").create_target_machine().emit_object(module)
+    """Valid SPIR-V of textual IR. LLVM emits only one module of a process right, so this goes through the emitter."""
+    module = spirv(PREAMBLE + ir)
+    validate(module)
+    return module
 
 
 def signature(name: str, *arguments: tuple[str, int]) -> KernelSignature:
