@@ -444,6 +444,6 @@ class FakeCompiler:
 
 
 def ptx(*kernels: str, variables: str = "", version: str = "7.8") -> str:
-    """A module with empty kernels of these names."""
-    entries = "\n".join(f".visible .entry {name}() {{ ret; }}" for name in kernels)
+    """A module with empty kernels, each a name, or a name with its parameters: `k(.param .u64 x)`."""
+    entries = "\n".join(f".visible .entry {k if '(' in k else k + '()'} {{ ret; }}" for k in kernels)
     return f".version {version}\n.target sm_75\n.address_size 64\n{variables}\n{entries}\n"

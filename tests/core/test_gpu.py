@@ -1,6 +1,7 @@
 """The Python API, on the fake backend."""
 
 import gc
+import struct
 
 import numpy as np
 import pytest
@@ -58,7 +59,7 @@ def test_arrays_give_their_memory_back(gpu):
 
 
 def test_launch(gpu):
-    kernel = gpu.load(ptx("k")).function("k")
+    kernel = gpu.load(ptx("k(.param .u64 x, .param .f32 y, .param .u32 z)")).function("k")
     x = gpu.array(np.zeros(4, np.float32))
     kernel.launch(3, (16, 2), x, 1.5, np.int32(-1), shared=64)
     gpu.synchronize()
@@ -69,6 +70,16 @@ def test_launch(gpu):
         kernel.launch((1, 1, 1, 1), 1, x, 1.5, 1)
     with pytest.raises(CudaError, match="2 were given"):
         kernel.launch(1, 1, x, 1.5)
+
+
+def test_numbers_take_the_declared_type(gpu):
+    kernel = gpu.load(ptx("k(.param .u64 x, .param .f32 factor, .param .u32 n)")).function("k")
+    x = gpu.array(np.zeros(4, np.float32))
+    kernel.launch(1, 1, x, 3, 10.0)
+    gpu.synchronize()
+    assert gpu.fake.launches[-1].arguments[8:] == struct.pack("<fi", 3.0, 10)
+    with pytest.raises(TypeError, match=r"argument 2 of k \(parameter .u32\): 'ten' \(str\) is no integer"):
+        kernel.launch(1, 1, x, 3, "ten")
 
 
 def test_close_releases_everything(gpu):

@@ -1,6 +1,8 @@
 """Launches: what is checked, what reaches the backend."""
 
+import ctypes
 import struct
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -144,19 +146,112 @@ def test_parameters(load):
             function.parameter(index)
 
 
-def test_pack(load):
-    function = load(8, 4, 4, 8, 2, 1)
-    packed = function.pack([0x1122334455667788, -1, 1.5, 2.5, np.float16(1), True])
-    assert packed == struct.pack("<QifdeB", 0x1122334455667788, -1, 1.5, 2.5, 1.0, 1)
-    for bad in (
-        [1],
-        [1, 2**32, 1.0, 1.0, 1, 1],
-        [1, 1, 1.0, 1.0, 1.0, 1],
-        [1, np.int16(1), 1.0, 1.0, 1, 1],
-        [None] * 6,
-    ):
-        with pytest.raises(CudaError, match="INVALID_VALUE"):
-            function.pack(bad)
+SIZES = {"8": 1, "16": 2, "32": 4, "64": 8}
+
+
+@pytest.fixture
+def pack(bench):
+    """Packs one argument for a parameter declared so."""
+
+    def made(declared, value, size=0):
+        kind = declared.split("[")[0].split()[-1].split(".")[-1]
+        bench.compiler.kernels["k"] = kernel_info("k", [size or SIZES[kind[1:]]])
+        text = ptx(f"k(.param {declared if '[' in declared else declared + ' p'})")
+        return bench.context.load_module(text).function("k").pack([value])
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("declared", "value", "expected"),
+    [
+        (".f32", 3, struct.pack("<f", 3)),
+        (".f32", True, struct.pack("<f", 1)),
+        (".f32", np.int64(-2), struct.pack("<f", -2)),
+        (".f32", np.float64(0.1), np.float32(0.1).tobytes()),
+        (".f32", Fraction(1, 4), struct.pack("<f", 0.25)),
+        (".f64", 3, struct.pack("<d", 3)),
+        (".f64", np.float32(0.1), np.float64(np.float32(0.1)).tobytes()),
+        (".f16", 1.5, struct.pack("<e", 1.5)),
+        (".u32", -1, b"\xff" * 4),
+        (".u32", 2**32 - 1, b"\xff" * 4),
+        (".u32", 7.0, struct.pack("<I", 7)),
+        (".u8", np.int64(200), b"\xc8"),
+        (".s16", -(2**15), b"\x00\x80"),
+        (".u64", np.array(5), struct.pack("<Q", 5)),
+        (".u8", np.True_, b"\x01"),
+        (".b32", 3, struct.pack("<I", 3)),
+        (".b32", -1, b"\xff" * 4),
+        (".b32", np.float32(3), struct.pack("<f", 3)),
+        (".b32", 1.5, struct.pack("<f", 1.5)),
+        (".b64", np.float64(3), struct.pack("<d", 3)),
+        (".b64", np.int64(-3), struct.pack("<q", -3)),
+        (".b16", np.float16(1), struct.pack("<e", 1)),
+        (".f32", b"abcd", b"abcd"),
+        (".u32", ctypes.c_int(-2), struct.pack("<i", -2)),
+    ],
+)
+def test_pack(pack, declared, value, expected):
+    assert pack(declared, value) == expected
+
+
+def test_pack_structures(pack):
+    point = np.array([(1, 2.5)], [("a", "<i4"), ("b", "<f4")])
+    for value in (point, point[0], struct.pack("<if", 1, 2.5)):
+        assert pack(".align 8 .b8 p[8]", value, 8) == struct.pack("<if", 1, 2.5)
+
+
+@pytest.mark.parametrize(
+    ("declared", "value", "match"),
+    [
+        (".u32", "3", "argument 0 of k .parameter .u32.: '3' .str. is no integer"),
+        (".f32", "3", "argument 0 of k .parameter .f32.: '3' .str. is no real number"),
+        (".b64", "3", ".b64"),
+        (".u32", 1.5, "1.5 is no integer"),
+        (".s32", np.float32(0.5), "0.5 is no integer"),
+        (".s64", float("inf"), "inf is no integer"),
+        (".f32", None, "no real number"),
+        (".f64", 1j, "no real number"),
+        (".u64", np.zeros(1), "host memory"),
+        (".b16", 1.0, "2 bytes"),
+    ],
+)
+def test_arguments_of_a_wrong_kind(pack, declared, value, match):
+    with pytest.raises(TypeError, match=match):
+        pack(declared, value)
+
+
+@pytest.mark.parametrize(
+    ("declared", "value", "match"),
+    [
+        (".u32", 2**32, "4294967296 is out of range, -2147483648 to 4294967295"),
+        (".s32", 2**31, "out of range"),
+        (".u8", -129, "out of range"),
+        (".f32", 1e300, "argument 0"),
+        (".b32", 2**32, "argument 0"),
+        (".b32", np.int16(1), "4 bytes, not 2"),
+        (".b32", np.float64(1), "4 bytes, not 8"),
+        (".f32", b"abc", "4 bytes, not 3"),
+    ],
+)
+def test_arguments_out_of_range(pack, declared, value, match):
+    with pytest.raises(CudaError, match=match) as caught:
+        pack(declared, value)
+    assert caught.value.name == "CUDA_ERROR_INVALID_VALUE"
+
+
+def test_an_array_is_no_number(pack):
+    class Address:
+        device_address = 0x1000
+
+    assert pack(".u64", Address()) == struct.pack("<Q", 0x1000)
+    with pytest.raises(TypeError, match="by address"):
+        pack(".f64", Address())
+
+
+def test_number_of_arguments(load):
+    with pytest.raises(CudaError, match="takes 2 arguments, 1 were given"):
+        load(4, 4).pack([1])
 
 
 def test_launches_respect_the_stream(bench, load):

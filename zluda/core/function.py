@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zluda.backend.seam import BackendError, Dim3, Kernel
 from zluda.compiler.kernel import KernelInfo
+from zluda.core.arguments import argument_bytes
 from zluda.core.errors import CudaError, from_backend, invalid_handle, invalid_value
 from zluda.core.occupancy import Occupancy
 from zluda.spec.attributes import function_attributes, numbers
@@ -185,22 +186,17 @@ class Function:
     # --- launches ---------------------------------------------------------------------------------------
 
     def pack(self, values: Sequence[Any]) -> bytes:
-        """The parameter block for Python values: bytes-like objects as they are, numbers by the parameter's size.
+        """The parameter block for Python values: each by its parameter's declared type, see `argument_bytes`.
 
-        An int becomes an integer of 1, 2, 4 or 8 bytes (signed or unsigned), a float an f32 or f64 by size.
-        CUDA_ERROR_INVALID_VALUE where number or size do not fit.
+        CUDA_ERROR_INVALID_VALUE where number, range or size do not fit; TypeError for what is no argument at all.
         """
         info = self.info
         if len(values) != len(info.parameters):
             raise invalid_value(f"{self.name} takes {len(info.parameters)} arguments, {len(values)} were given")
         block = bytearray(info.parameter_bytes)
-        for index, (value, parameter) in enumerate(zip(values, info.parameters, strict=True)):
-            try:
-                data = _bytes_of(value, parameter.size)
-            except (OverflowError, TypeError, struct.error) as error:
-                raise invalid_value(f"argument {index} of {self.name} ({parameter.size} bytes): {error}") from error
-            if len(data) != parameter.size:
-                raise invalid_value(f"argument {index} of {self.name} has {parameter.size} bytes, not {len(data)}")
+        declared = self.module.declared_parameters(self.name)
+        for index, (value, parameter, variable) in enumerate(zip(values, info.parameters, declared, strict=True)):
+            data = argument_bytes(value, variable, parameter.size, index, self.name)
             block[parameter.offset : parameter.offset + parameter.size] = data
         return bytes(block)
 
@@ -316,18 +312,3 @@ def _padding(info: KernelInfo) -> int:
 
 def _packed_size(info: KernelInfo) -> int:
     return info.parameter_bytes + _padding(info) + sum(16 if name == "block" else 8 for name in info.hidden)
-
-
-def _bytes_of(value: Any, size: int) -> bytes:
-    address = getattr(value, "device_address", None)
-    if address is not None:
-        value = address
-    if isinstance(value, bool):
-        value = int(value)
-    if isinstance(value, int):
-        return value.to_bytes(size, "little", signed=value < 0)
-    if isinstance(value, float):
-        if size not in (4, 8):
-            raise TypeError(f"a Python float for {size} bytes: give the bytes or a numpy scalar")
-        return struct.pack("<f" if size == 4 else "<d", value)
-    return memoryview(value).tobytes()

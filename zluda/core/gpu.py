@@ -211,8 +211,8 @@ class Kernel:
     ) -> None:
         """Launch `grid` blocks of `block` threads (a number, or up to three) with one argument per parameter.
 
-        Arrays are passed by address; Python numbers take the parameter's size, numpy scalars must have it. `shared` is
-        the dynamic shared memory in bytes. Errors as `Function.launch` and `Function.pack`.
+        Arrays are passed by address, Python and numpy numbers as the parameter's PTX type: 3 for an .f32 is 3.0.
+        `shared` is the dynamic shared memory in bytes. Errors as `Function.launch` and `Function.pack`.
         """
         function = self.core_function
         function.launch(_three(grid), _three(block), function.pack(arguments), shared, stream)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 import time
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from zluda.compiler.lower.data import DataLayout
     from zluda.core.context import Context
     from zluda.ptx.index import ModuleIndex
+    from zluda.ptx.tree import Variable
 
 PARSED_AT_LOAD = 256 << 10
 """Characters of PTX up to which a module is parsed as a whole when it is loaded, so that syntax errors show then."""
@@ -30,6 +32,7 @@ NEWEST_PTX = (9, 0)
 """The ISA version the parser was written for. Newer minor ones are tried: what they add is refused where it stands."""
 
 _logger = logging.getLogger("zluda.core")
+_numbers = itertools.count(1)
 
 
 class Module:
@@ -39,7 +42,7 @@ class Module:
         started = time.perf_counter()
         self.context = context
         self.options = options
-        self.name = name or f"<module {id(self):#x}>"
+        self.name = name or f"<module {next(_numbers)}>"
         """For messages."""
         self.loaded = True
         self.info_log = ""
@@ -50,6 +53,7 @@ class Module:
         self._ptx = self._text(image)
         self._index = self._indexed()
         self._entries = self._index.entries
+        _logger.info("loaded %s: %s", self.name, _listed(self._entries))
         self._layout = self._laid_out()
         self._block: Allocation | None = None
         if self._layout.size:
@@ -148,6 +152,10 @@ class Module:
         function = self._function(name)
         function.load()
         return function
+
+    def declared_parameters(self, name: str) -> tuple[Variable, ...]:
+        """The parameters of a kernel as the PTX declares them."""
+        return tuple(self._index.entry_signature(name).parameters)
 
     def _function(self, name: str) -> Function:
         with self._lock:
@@ -273,6 +281,12 @@ class Module:
     def _check(self) -> None:
         if not self.loaded:
             raise invalid_handle(f"{self.name} was unloaded")
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    """Kernels in a few words."""
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"kernel {names[0]}{more}" if names else "no kernel"
 
 
 def _compile_failed(error: CompileError) -> CudaError:
