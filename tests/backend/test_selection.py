@@ -6,7 +6,7 @@ import pytest
 
 from zluda.backend.info import Unusable
 from zluda.backend.registry import PluginFailure, Registry
-from zluda.backend.selection import SelectionError, select, visible
+from zluda.backend.selection import SelectionError, select, visible, why_none
 
 MISSING = Unusable(what="ROCm runtime", why="libamdhip64.so is not there", remedy="install ROCm 6.1 or newer")
 
@@ -175,3 +175,33 @@ def test_hidden_devices_are_passed_over(machine: Registry) -> None:
     assert roads(selection.chosen) == ["opencl:0", "rocm:0"]
     assert roads(selection.usable) == ["rocm:0", "level_zero:0", "opencl:0"]
     assert "CUDA_VISIBLE_DEVICES=2,0 does not name it" in [entry.why for entry in selection.passed_over]
+    (hidden,) = (entry for entry in selection.passed_over if "does not name it" in entry.why)
+    assert hidden.remedy == "unset CUDA_VISIBLE_DEVICES, or add 1 to it"
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("nonsense", "CUDA_VISIBLE_DEVICES=nonsense names no device"),
+        ("", "an empty CUDA_VISIBLE_DEVICES hides all"),
+        ("7,0", "CUDA_VISIBLE_DEVICES=7,0 names no device (the list ends at '7', its first invalid entry)"),
+    ],
+)
+def test_why_no_device_is_visible(machine: Registry, text: str, cause: str) -> None:
+    environment = {"CUDA_VISIBLE_DEVICES": text}
+    selection = select(environment, machine)
+    first, *rest = why_none(selection, environment).splitlines()
+    assert first == f"no usable device: {cause}; unset it or use 0 to 2"
+    names = [f"{device.name} ({device.road})" for device in select({}, machine).chosen]
+    assert rest == [f"  {place}: {name}" for place, name in enumerate(names)]
+    remedies = [entry.remedy for entry in selection.passed_over if "does not name it" in entry.why]
+    assert remedies == [f"unset CUDA_VISIBLE_DEVICES, or set it to {place}" for place in range(3)]
+
+
+def test_why_no_device_is_usable(backend, registry) -> None:
+    machine = registry(backend("rocm", [], [MISSING]))
+    assert why_none(select({}, machine), {}).splitlines() == [
+        "no usable device",
+        "  ROCm runtime: libamdhip64.so is not there; install ROCm 6.1 or newer",
+    ]
+    assert why_none(select({}, Registry({}, {})), {}) == "no usable device: no backend is installed"

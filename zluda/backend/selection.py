@@ -112,9 +112,14 @@ def apply_visible(selection: Selection, text: str | None) -> Selection:
     if text is None:
         return selection
     chosen = visible(selection.usable, text)
+    how = "or add {} to it" if chosen else "or set it to {}"
     hidden = tuple(
-        Unusable(what=f"{d.name} ({d.road})", why=f"{VISIBLE_VARIABLE}={text} does not name it")
-        for d in selection.usable
+        Unusable(
+            what=f"{d.name} ({d.road})",
+            why=f"{VISIBLE_VARIABLE}={text} does not name it",
+            remedy=f"unset {VISIBLE_VARIABLE}, {how.format(place)}",
+        )
+        for place, d in enumerate(selection.usable)
         if d not in chosen
     )
     return Selection(
@@ -125,6 +130,23 @@ def apply_visible(selection: Selection, text: str | None) -> Selection:
         backends=selection.backends,
         failures=selection.failures,
     )
+
+
+def why_none(selection: Selection, environment: Mapping[str, str]) -> str:
+    """Why a selection has no chosen device: the cause and what to do on the first line, then a reason a line."""
+    if selection.usable:
+        text = environment.get(VISIBLE_VARIABLE, "")
+        places = "0" if len(selection.usable) == 1 else f"0 to {len(selection.usable) - 1}"
+        cause = (
+            f"{VISIBLE_VARIABLE}={text} names no device" if text.strip() else f"an empty {VISIBLE_VARIABLE} hides all"
+        )
+        if "," in text:
+            cause += f" (the list ends at {text.split(',')[0]!r}, its first invalid entry)"
+        devices = [f"  {place}: {device.name} ({device.road})" for place, device in enumerate(selection.usable)]
+        return "\n".join([f"no usable device: {cause}; unset it or use {places}", *devices])
+    if not selection.passed_over:
+        return "no usable device: no backend is installed"
+    return "\n".join(["no usable device", *map(_reason, selection.passed_over)])
 
 
 def visible(devices: Sequence[DeviceInfo], text: str) -> tuple[DeviceInfo, ...]:
@@ -184,8 +206,11 @@ def _unknown(name: str, known: Sequence[str]) -> str:
 
 def _not_usable(text: str, report: ProbeReport) -> str:
     lines = [f"{BACKEND_VARIABLE}={text}: {report.backend} has no usable device"]
-    for entry in report.unusable:
-        lines.append(f"  {entry.what}: {entry.why}" + (f"; {entry.remedy}" if entry.remedy else ""))
+    lines += map(_reason, report.unusable)
     if not report.unusable:
         lines.append("  its probe found no device and gives no reason")
     return "\n".join(lines)
+
+
+def _reason(entry: Unusable) -> str:
+    return f"  {entry.what}: {entry.why}" + (f"; {entry.remedy}" if entry.remedy else "")

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from zluda.backend.selection import BACKEND_VARIABLE, select
+from zluda.backend.selection import BACKEND_VARIABLE, select, why_none
 from zluda.core.driver import Driver
 from zluda.core.errors import CudaError, invalid_value
 
@@ -44,8 +44,7 @@ def open_gpu(backend: str | None = None, device: int = 0) -> Gpu:
         environment[BACKEND_VARIABLE] = backend
     selection = select(environment)
     if not selection.chosen:
-        reasons = "; ".join(f"{entry.what}: {entry.why}" for entry in selection.passed_over)
-        raise CudaError("CUDA_ERROR_NO_DEVICE", f"no device is usable: {reasons or 'no backend is installed'}")
+        raise CudaError("CUDA_ERROR_NO_DEVICE", why_none(selection, environment))
     window = open_window()
     compiler = CompileService(Cache.from_environment())
     try:

@@ -21,6 +21,8 @@ _log = logging.getLogger("zluda.server")
 _hello = protocol().structures["hello"].compiled()
 _answer = protocol().structures["answer"].compiled()
 _DESCRIPTORS = 4
+_MESSAGE = 990
+"""Bytes of a message that an answer has room for."""
 
 
 class Failure(Exception):
@@ -83,13 +85,17 @@ def ready(client: Client) -> None:
 
 def refuse(connection: socket.socket, code: int, message: str) -> None:
     """Tell the client that cuInit fails, and why."""
-    text = message.encode()[:990]
+    text = message.encode()
+    if len(text) > _MESSAGE and b"\n" in text[:_MESSAGE]:
+        end = b"\n  and more: `zluda devices` shows all"
+        text = text[: _MESSAGE - len(end)].rpartition(b"\n")[0] + end
+    text = text[:_MESSAGE]
     connection.send(_answer.pack(CONSTANTS["ANSWER_FAILED"], code, 0, 0, os.getpid(), 0, text))
 
 
 def start_driver(window: Window, environment: Mapping[str, str]) -> Driver:
     """The core's driver over the devices that `environment` selects. Raises Failure."""
-    from zluda.backend.selection import BACKEND_VARIABLE, Selection, SelectionError, select
+    from zluda.backend.selection import BACKEND_VARIABLE, Selection, SelectionError, select, why_none
     from zluda.compiler.cache import Cache
     from zluda.compiler.service import CompileService
     from zluda.core import Driver
@@ -99,8 +105,7 @@ def start_driver(window: Window, environment: Mapping[str, str]) -> Driver:
     except SelectionError as error:
         raise Failure("CUDA_ERROR_NO_DEVICE", str(error)) from error
     if not selection.chosen:
-        reasons = [f"{entry.what}: {entry.why}" for entry in selection.passed_over]
-        raise Failure("CUDA_ERROR_NO_DEVICE", "no usable device; " + ("; ".join(reasons) or "no backend is installed"))
+        raise Failure("CUDA_ERROR_NO_DEVICE", why_none(selection, environment))
     reaching = tuple(info for info in selection.chosen if "memory.system" in info.capabilities)
     for info in selection.chosen:
         if info not in reaching:
