@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 import uuid
 from pathlib import Path
@@ -29,6 +30,19 @@ def test_work_that_ends_the_driver(client: Client, how: str, says: str) -> None:
     done = client.run([client.build("death.c"), how])
     assert done.returncode == 0, done.stderr
     assert says in done.stderr
+
+
+def test_a_fault_names_the_kernel_and_keeps_its_stack_for_debugging(client: Client) -> None:
+    program = client.build("death.c")
+    done = client.run([program, "segv"])
+    said = [line for line in done.stderr.splitlines() if line.startswith("zluda: the driver process")]
+    assert said == [
+        "zluda: the driver process ended by a segmentation fault: a kernel touched memory that is not there; "
+        "the last kernel launched was crash"
+    ]
+    assert "ZLUDA_LOG=debug shows" in done.stderr and "Fatal Python error" not in done.stderr
+    done = client.run([program, "segv"], client.environment(ZLUDA_LOG="debug"))
+    assert "Fatal Python error" in done.stderr and "ZLUDA_LOG=debug shows" not in done.stderr
 
 
 def test_a_killed_driver(client: Client) -> None:
@@ -148,6 +162,17 @@ def test_a_driver_that_dies_at_the_start(client: Client) -> None:
     done = client.run([client.build("tryinit.c")], client.environment(ZLUDA_TEST_DIE="1"))
     assert done.stdout == "802 802\n"
     assert "ended before it was ready" in done.stderr
+
+
+def test_a_python_without_zluda(client: Client, tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')  # without site-packages
+    python.chmod(0o755)
+    done = client.run([client.build("tryinit.c")], client.environment(ZLUDA_PYTHON=str(python)))
+    assert done.stdout == "802 802\n"
+    assert "No module named" in done.stderr
+    assert f"started as `{python} -m zluda.server`: ZLUDA_PYTHON must name a Python in which zluda" in done.stderr
+    assert "zluda run" in done.stderr
 
 
 def test_no_python(client: Client) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,6 +88,30 @@ def test_three_programs_at_once(client: Client) -> None:
     outputs = [(r.process.communicate(timeout=120), r.process.returncode) for r in running]
     assert [code for _, code in outputs] == [0, 0, 0], outputs
     assert all(r.gone_within(1.0) for r in running)
+
+
+def test_what_the_log_says(client: Client, tmp_path: Path) -> None:
+    program = vector_add(client)
+    environment = client.environment(real=True, ZLUDA_CACHE_DIR=str(tmp_path))
+    done = client.run([program], environment | {"ZLUDA_LOG": "bogus"})
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "zluda: ZLUDA_LOG=bogus is no level, taken as warning: use debug, info, warning or error\n"
+    done = client.run([program], environment | {"ZLUDA_LOG": "info", "ZLUDA_CACHE_DIR": str(tmp_path / "new")})
+    assert done.returncode == 0, done.stderr
+    for line in (
+        r"device 0: .+, by backend opencl",
+        rf"compile cache: {tmp_path}/new.*",
+        r"ready after [1-9]\d* ms",
+        r"loaded <module 1>: kernel \w+",
+        r"compiled: \w+ of <module 1> in [\d.]+ s",
+    ):
+        assert re.search(rf"^zluda: {line}$", done.stderr, re.MULTILINE), done.stderr
+
+
+def test_no_visible_device(client: Client) -> None:
+    done = client.run([client.build("tryinit.c")], client.environment(real=True, CUDA_VISIBLE_DEVICES="nonsense"))
+    first = "zluda: no usable device: CUDA_VISIBLE_DEVICES=nonsense names no device; unset it or use 0"
+    assert done.stderr.startswith(first)
 
 
 def test_a_backend_that_cannot_be_used(client: Client) -> None:

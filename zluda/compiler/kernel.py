@@ -53,7 +53,7 @@ class CompileRequest(_Model):
 
     ptx: str
     name: str
-    """For messages: a file name or `<module 0x…>`."""
+    """For messages: a file name or `<module 3>`."""
     entries: tuple[str, ...]
     target: TargetInfo
     backend: str = ""

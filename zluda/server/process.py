@@ -10,6 +10,8 @@ import signal
 import socket
 import sys
 import threading
+import time
+from pathlib import Path
 
 from zluda.server import startup
 from zluda.server.watch import end_with
@@ -23,7 +25,7 @@ _log = logging.getLogger("zluda.server")
 def run(descriptor: int) -> int:
     """Serve the client at the other end of `descriptor` until it ends; the exit status if that never began."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    logging.basicConfig(stream=sys.stderr, format="zluda: %(message)s", level=_level(os.environ.get("ZLUDA_LOG")))
+    _start_log(os.environ.get("ZLUDA_LOG"))
     connection = socket.socket(fileno=descriptor)
     os.set_inheritable(descriptor, False)
     try:
@@ -60,7 +62,10 @@ def _serve(client: startup.Client) -> int:
     gc.collect()
     gc.freeze()
     sys.setswitchinterval(SWITCH_SECONDS)
+    for device in driver.devices:
+        _log.info("device %d: %s, by backend %s", device.ordinal, device.name, device.info.backend)
     startup.ready(client)
+    _log.info("ready after %.0f ms", _age())
     threading.Thread(target=_look_ahead, name="zluda-look-ahead", daemon=True).start()
     Reader(state, entries).serve()
     return 0
@@ -73,7 +78,17 @@ def _look_ahead() -> None:
     import zluda.ptx.parser  # noqa: F401
 
 
-def _level(text: str | None) -> int:
-    """ZLUDA_LOG: a level's name, `warning` if unset or unknown."""
+def _start_log(text: str | None) -> None:
+    """Log from the level that ZLUDA_LOG names, `warning` if it is unset or unknown."""
     level = logging.getLevelNamesMapping().get((text or "warning").upper())
-    return logging.WARNING if level is None else level
+    logging.basicConfig(
+        stream=sys.stderr, format="zluda: %(message)s", level=logging.WARNING if level is None else level
+    )
+    if level is None:
+        _log.warning("ZLUDA_LOG=%s is no level, taken as warning: use debug, info, warning or error", text)
+
+
+def _age() -> float:
+    """Milliseconds since this process was started, by the clock ticks that /proc has (proc_pid_stat(5), starttime)."""
+    started = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    return 1e3 * (time.clock_gettime(time.CLOCK_BOOTTIME) - started / os.sysconf("SC_CLK_TCK"))

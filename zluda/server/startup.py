@@ -117,6 +117,8 @@ def start_driver(window: Window, environment: Mapping[str, str]) -> Driver:
         reaching, selection.usable, selection.passed_over, selection.reports, selection.backends, selection.failures
     )
     try:
-        return Driver(selection, window, CompileService(Cache.from_environment()))
+        cache = Cache.from_environment()
+        _log.info("compile cache: %s", cache.folder if cache else "none")
+        return Driver(selection, window, CompileService(cache))
     except ValueError as error:
         raise Failure("CUDA_ERROR_INVALID_VALUE", str(error)) from error

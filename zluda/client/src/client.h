@@ -100,13 +100,16 @@ CUresult zl_initialise(void);
 CUresult zl_restart(void);
 /* Whether the driver process has ended; then `zl_state.dead` is set and the reason is logged once. */
 bool zl_driver_ended(void);
-/* Prints the stack that the fault handler of the driver process left, so that the log says where it happened. */
-void zl_print_note(void) ZL_COLD;
+/* Under ZLUDA_LOG=debug, prints the stack that the fault handler of the driver process left, else says that it can.
+   Whether there is one. */
+bool zl_print_note(void) ZL_COLD;
 /* What a call returns when the driver process is gone. */
 CUresult zl_gone(void) ZL_COLD;
 
 /* spawn.c: starts the driver process with one end of a socket as descriptor 3. Returns 0 or an errno; `message` says more. */
 int zl_spawn_driver(int socket, char *message, size_t size);
+/* The Python it was last started with. */
+const char *zl_spawned_python(void) ZL_COLD;
 
 /* log.c: one line on standard error. */
 void zl_log(const char *format, ...) __attribute__((format(printf, 1, 2))) ZL_COLD;
@@ -138,6 +141,9 @@ CUresult zl_enter_context(zl_context **context);
 /* The current context whatever its state, or NULL. */
 zl_context *zl_current(void);
 CUresult zl_context_check(zl_context *context);
+
+/* death.c: remembers the kernel for messages. The ring is locked. */
+void zl_note_launch(const zl_function_entry *function);
 
 /* --- the ring (ring.c) ------------------------------------------------------------------------------------------ */
 

@@ -135,7 +135,9 @@ static CUresult shake_hands(const int descriptors[4])
     for (int round = 0; round < 64; round++) {
         if (!send_hello(zl_state.socket, descriptors) || !receive_answer(zl_state.socket, &answer, &zl_state.driver)) {
             zl_log("the driver process ended before it was ready");
-            zl_print_note();
+            if (!zl_print_note())
+                zl_log("it was started as `%s -m zluda.server`: ZLUDA_PYTHON must name a Python in which zluda is installed "
+                       "(or start the program with `zluda run`)", zl_spawned_python());
             return CUDA_ERROR_SYSTEM_NOT_READY;
         }
         answer.message[sizeof answer.message - 1] = 0;

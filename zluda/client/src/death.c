@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -85,15 +86,34 @@ static int ending(int *exit_status)
     return 0;
 }
 
-void zl_print_note(void)
+bool zl_print_note(void)
 {
     char note[4096];
     ssize_t length = pread(zl_state.note, note, sizeof note - 1, 0);
+    const char *level = getenv("ZLUDA_LOG");
 
-    if (length > 0) {
+    if (length <= 0)
+        return false;
+    if (level && !strcasecmp(level, "debug")) {
         ssize_t written = write(STDERR_FILENO, note, (size_t)length);
         (void)written;
+    } else {
+        zl_log("ZLUDA_LOG=debug shows where the threads of the driver process were");
     }
+    return true;
+}
+
+static struct {
+    uint64_t function;
+    char name[256];                      /* the last byte stays 0, whoever reads meanwhile */
+} last_launch;
+
+void zl_note_launch(const zl_function_entry *function)
+{
+    if (last_launch.function == function->handle)
+        return;
+    last_launch.function = function->handle;
+    strncpy(last_launch.name, function->name, sizeof last_launch.name - 1);
 }
 
 static void explain(void)
@@ -106,7 +126,8 @@ static void explain(void)
     if (!atomic_load(&zl_state.dead)) {
         signal = ending(&status);
         if (signal == SIGSEGV) {
-            zl_log("the driver process ended by a segmentation fault: a kernel touched memory that is not there");
+            zl_log("the driver process ended by a segmentation fault: a kernel touched memory that is not there%s%s",
+                   *last_launch.name ? "; the last kernel launched was " : "", last_launch.name);
             result = CUDA_ERROR_ILLEGAL_ADDRESS;
         } else if (signal > 0) {
             zl_log("the driver process was ended by signal %d (%s)%s", signal, strsignal(signal),
@@ -117,6 +138,7 @@ static void explain(void)
             zl_log("the driver process ended unexpectedly");
         }
         zl_print_note();
+        memset(&last_launch, 0, sizeof last_launch);
         atomic_store(&zl_state.dead, (int)result);
     }
     pthread_mutex_unlock(&lock);

@@ -109,6 +109,7 @@ CUresult zl_cuLaunchKernel(zl_context *context, CUfunction f, unsigned int gridD
                 memcpy(arguments + parameter->offset, kernelParams[i], parameter->size);
         }
     }
+    zl_note_launch(function);
     zl_post(&command->header, context);
     return CUDA_SUCCESS;
 }

@@ -152,9 +152,16 @@ static int become_parent(void *argument)
     _exit(0);
 }
 
+static char python[PATH_MAX];            /* under the lock of cuInit */
+
+const char *zl_spawned_python(void)
+{
+    return python;
+}
+
 int zl_spawn_driver(int socket, char *message, size_t size)
 {
-    char python[PATH_MAX], *arguments[] = {python, "-P", "-m", "zluda.server", "--fd", "3", NULL};
+    char *arguments[] = {python, "-P", "-m", "zluda.server", "--fd", "3", NULL};
     struct start start = {.python = python, .arguments = arguments, .socket = socket};
     sigset_t all, before;
     int reaper = 0;
