@@ -19,6 +19,9 @@ from zluda.server.watch import end_with
 SWITCH_SECONDS = 0.0005
 """How long a thread that answers a wait may have to stand behind the reader."""
 
+AHEAD_SECONDS = 0.03
+"""When to look ahead: behind the first calls, which ask for a device and a context at once."""
+
 _log = logging.getLogger("zluda.server")
 
 
@@ -61,12 +64,15 @@ def _serve(client: startup.Client) -> int:
     # What start-up has made stays: the collector need not look at it again.
     gc.collect()
     gc.freeze()
+    gc.enable()
     sys.setswitchinterval(SWITCH_SECONDS)
     for device in driver.devices:
         _log.info("device %d: %s, by backend %s", device.ordinal, device.name, device.info.backend)
     startup.ready(client)
     _log.info("ready after %.0f ms", _age())
-    threading.Thread(target=_look_ahead, name="zluda-look-ahead", daemon=True).start()
+    ahead = threading.Timer(AHEAD_SECONDS, _look_ahead)
+    ahead.daemon = True
+    ahead.start()
     Reader(state, entries).serve()
     return 0
 
