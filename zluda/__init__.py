@@ -28,6 +28,10 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     # Every process of the project imports this package; only those that use the API pay for the core.
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("zluda")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'zluda' has no attribute {name!r}")

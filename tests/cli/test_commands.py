@@ -135,3 +135,53 @@ def test_compile_names_an_instruction_that_is_not_lowered() -> None:
 
 def test_compile_of_a_missing_file() -> None:
     assert "No such file" in zluda("compile", "nowhere.ptx", "-o", "/dev/null", check=2)[1]
+
+
+def test_compile_to_what_cannot_be_written(tmp_path: Path) -> None:
+    for place in (tmp_path, tmp_path / "nowhere" / "k.spv"):
+        out, err = zluda("compile", "examples/scale.ptx", "-o", str(place), check=2)
+        assert err.startswith(f"zluda compile: {place}: ") and err.count("\n") == 1 and not out
+
+
+def test_compile_to_standard_output(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "zluda", "compile", ROOT / "examples/scale.ptx", "-o", "-"],
+        capture_output=True,
+        cwd=tmp_path,
+        check=True,
+    )
+    assert done.stdout[:4] == (0x07230203).to_bytes(4, "little") and not list(tmp_path.iterdir())
+
+
+def test_the_devices_table_shows_remedies_whole() -> None:
+    report = json.loads(zluda("devices", "--json")[0])
+    table = re.sub(r"[\s│]+", "", zluda("devices", COLUMNS="400")[0])
+    for entry in report["passed_over"]:
+        assert re.sub(r"\s+", "", entry["remedy"]) in table
+
+
+def test_the_devices_table_takes_brackets_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    from zluda.backend.info import Unusable
+    from zluda.backend.selection import Selection
+    from zluda.cli.devices import _print
+
+    entry = Unusable(what="ROCm", why="no hip-python", remedy="pip install 'zluda-rocm[rocm]'")
+    _print(Selection(chosen=(), usable=(), passed_over=(entry,)))
+    assert "zluda-rocm[rocm]" in re.sub(r"[\s│]+", "", capsys.readouterr().out)
+
+
+def test_run_of_a_file_in_this_folder_says_how(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-m", "zluda", "run", "--", "program"], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 127 and "./program" in done.stderr
+
+
+def test_version_and_short_help() -> None:
+    import zluda as package
+
+    assert zluda("--version")[0] == f"zluda {package.__version__}\n"
+    assert zluda("-h")[0] == zluda("--help")[0] and "..." not in zluda("-h")[0].split("Commands:")[1]

@@ -46,21 +46,24 @@ def compile_ptx(
         Emit, typer.Option(help="The device image, the LLVM IR it is made from, or its disassembly.")
     ] = Emit.IMAGE,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write; standard output without it (text only).")
+        Path | None, typer.Option("--output", "-o", help="Where to write; `-` or nothing: standard output.")
     ] = None,
     entry: Annotated[
         list[str] | None, typer.Option("--entry", "-e", help="Only this kernel, with what it reaches; may be repeated.")
     ] = None,
 ) -> None:
-    """Compile a PTX file: zluda compile kernel.ptx --target spirv -o kernel.spv.
+    """Compile a PTX file, for looking inside.
 
-    Errors name the kernel, line, column and instruction. Exit status 1: the file was refused.
+    zluda compile kernel.ptx --target spirv -o kernel.spv
+
+    Errors name the kernel, line, column and instruction. Exit status 1: the file was refused; 2: it could not be read,
+    or the result not written.
     """
     from zluda.backend.info import TargetInfo
     from zluda.compiler.errors import CompileError
     from zluda.compiler.kernel import CompileRequest
 
-    if emit is Emit.IMAGE and output is None and sys.stdout.isatty():
+    if emit is Emit.IMAGE and (output is None or str(output) == "-") and sys.stdout.isatty():
         typer.echo("zluda compile: an image is no text: name a file with -o, or ask for --emit asm", err=True)
         raise typer.Exit(2)
     name = "<stdin>" if str(file) == "-" else str(file)
@@ -79,10 +82,15 @@ def compile_ptx(
         if error.log:
             typer.echo(error.log, err=True)
         raise typer.Exit(1) from None
-    if output is None:
-        sys.stdout.buffer.write(result)
-    else:
-        output.write_bytes(result)
+    try:
+        if output is None or str(output) == "-":
+            sys.stdout.buffer.write(result)
+            sys.stdout.buffer.flush()
+        else:
+            output.write_bytes(result)
+    except OSError as error:
+        typer.echo(f"zluda compile: {output or 'standard output'}: {error.strerror}", err=True)
+        raise typer.Exit(2) from None
 
 
 def _text(request: CompileRequest, emit: Emit) -> bytes:

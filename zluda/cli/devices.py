@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def devices(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """List every stack and device: chosen, usable, or passed over with the reason.
+    """List devices: chosen, usable, passed over and why.
 
     ZLUDA_BACKEND and CUDA_VISIBLE_DEVICES count as they would for a program. Exit status 1: no device was chosen.
     """
@@ -69,6 +69,7 @@ def _as_json(selection: Selection) -> dict[str, Any]:
 
 def _print(selection: Selection) -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     console = Console()
@@ -78,11 +79,11 @@ def _print(selection: Selection) -> None:
     for device in selection.usable:
         table.add_row(
             _state(selection, device),
-            device.name,
+            escape(device.name),
             device.kind.value,
             device.backend,
             f"{device.total_memory / 2**30:.1f} GiB",
-            device.driver_version,
+            escape(device.driver_version),
         )
     if selection.usable:
         console.print(table)
@@ -92,12 +93,13 @@ def _print(selection: Selection) -> None:
     for column in ("backend", "version", "runtime", "devices"):
         stacks.add_column(column, overflow="fold")
     for report in selection.reports.values():
-        stacks.add_row(report.backend, report.backend_version, report.runtime or "not found", str(len(report.devices)))
+        runtime = escape(report.runtime) or "not found"
+        stacks.add_row(report.backend, report.backend_version, runtime, str(len(report.devices)))
     console.print(stacks)
     if selection.passed_over:
         passed = Table(title="Passed over", title_justify="left")
         for column in ("what", "why", "what to do"):
             passed.add_column(column, overflow="fold")
         for entry in selection.passed_over:
-            passed.add_row(entry.what, entry.why, entry.remedy)
+            passed.add_row(escape(entry.what), escape(entry.why), escape(entry.remedy))
         console.print(passed)

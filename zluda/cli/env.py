@@ -17,7 +17,10 @@ def env(
     library: Annotated[bool, typer.Option("--library", help="Print only the folder of libcuda.so.1.")] = False,
     include: Annotated[bool, typer.Option("--include", help="Print only the folder of cuda.h.")] = False,
 ) -> None:
-    """Print the variables that `zluda run` sets, as lines for a shell: eval "$(zluda env)"."""
+    """Print the variables that `zluda run` sets.
+
+    As lines for a shell, to be used so: eval "$(zluda env)"
+    """
     try:
         if library:
             typer.echo(environment.library_directory())

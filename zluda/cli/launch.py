@@ -23,8 +23,7 @@ def launch(program: Sequence[str], extra: Mapping[str, str] | None = None) -> in
         return _failed(str(error), 1)
     path = shutil.which(program[0])
     if path is None:
-        exists = os.path.exists(program[0])  # noqa: PTH110 - pathlib costs more than all the rest here
-        return _failed(f"{program[0]}: " + ("not executable" if exists else "no such program"), 126 if exists else 127)
+        return _missing(program[0])
     # Python ignores these two; a program expects the default.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
@@ -32,6 +31,13 @@ def launch(program: Sequence[str], extra: Mapping[str, str] | None = None) -> in
         os.execve(path, list(program), {**os.environ, **added, **(extra or {})})
     except OSError as error:
         return _failed(f"{path}: {error.strerror}", 126)
+
+
+def _missing(name: str) -> int:
+    exists = os.path.exists(name)  # noqa: PTH110 - pathlib costs more than all the rest here
+    if exists and os.sep not in name and os.access(name, os.X_OK):
+        return _failed(f"{name}: not on PATH; for the file in this folder write .{os.sep}{name}", 127)
+    return _failed(f"{name}: " + ("not executable" if exists else "no such program"), 126 if exists else 127)
 
 
 def _failed(message: str, status: int) -> int:

@@ -18,12 +18,14 @@ def run(
         typer.Option(
             "--backend",
             "-b",
-            help="Sets ZLUDA_BACKEND: backend names in order of preference; `!name` excludes.",
+            help="Sets ZLUDA_BACKEND: the backends to use, best first; each must be usable. `!name` excludes one.",
             metavar="NAMES",
         ),
     ] = None,
 ) -> None:
-    """Run an unmodified CUDA program: zluda run -- PROGRAM ARGUMENTS.
+    """Run an unmodified CUDA program.
+
+    zluda run -- PROGRAM ARGUMENTS
 
     The program replaces this process: its exit status, signals and streams are its own. An unknown program gives 127,
     one that cannot be executed 126, as in a shell.
