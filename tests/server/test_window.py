@@ -7,12 +7,12 @@ import os
 import random
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
 from zluda.window import Window, WindowError, attach, open_window
 from zluda.window.allocator import RangeAllocator
-from zluda.window.window import reserve
 
 BASE, SIZE = 0x1000_0000, 1 << 24
 
@@ -114,13 +114,12 @@ def test_attach_proposes_another_place_where_its_own_is_taken() -> None:
     size = 1 << 34
     descriptor = os.memfd_create("test")
     os.ftruncate(descriptor, size)
-    taken = 0x5000_0000_0000
-    assert reserve(taken, 4096)
-    proposed = attach(descriptor, taken, size)
-    assert isinstance(proposed, int) and proposed != taken
-    window = attach(descriptor, proposed, size)
-    assert isinstance(window, Window) and window.base == proposed
-    window.close()
+    with closing(open_window(size)) as other:
+        proposed = attach(descriptor, other.base, size)
+        assert isinstance(proposed, int) and abs(proposed - other.base) >= size
+        window = attach(descriptor, proposed, size)
+        assert isinstance(window, Window) and window.base == proposed
+        window.close()
 
 
 def test_processes_see_each_other_in_the_window() -> None:
