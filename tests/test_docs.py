@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -54,3 +55,15 @@ def test_the_python_in_the_readme_runs() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["[0.", "3.", "6.", "9.]"]
+
+
+def test_what_the_readme_builds_is_ignored() -> None:
+    built = re.findall(r"^    cc .* -o (\S+)$", README, flags=re.M)
+    ignored = (ROOT / ".gitignore").read_text().split()
+    assert built and all(f"/{name}" in ignored for name in built)
+
+
+def test_the_cuda_version_in_the_readme_is_that_of_the_header() -> None:
+    version = tomllib.loads((ROOT / "spec/driver_api/types.toml").read_text())
+    (major,) = re.findall(r"`cuda.h` is that of CUDA (\d+)", README)
+    assert int(major) == version["version"] // 1000

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -177,11 +178,98 @@ def test_run_of_a_file_in_this_folder_says_how(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "zluda", "run", "--", "program"], capture_output=True, text=True, cwd=tmp_path
     )
-    assert done.returncode == 127 and "./program" in done.stderr
+    assert done.returncode == 127 and "not on PATH; did you mean ./program?" in done.stderr
+    program.chmod(0o644)
+    done = subprocess.run(
+        [sys.executable, "-m", "zluda", "run", "--", "program"], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 127 and "not on PATH" in done.stderr and "not executable" in done.stderr
 
 
 def test_version_and_short_help() -> None:
     import zluda as package
 
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert package.__version__ == project["version"]
     assert zluda("--version")[0] == f"zluda {package.__version__}\n"
     assert zluda("-h")[0] == zluda("--help")[0] and "..." not in zluda("-h")[0].split("Commands:")[1]
+    for command in ("run", "devices", "compile", "env"):
+        assert zluda(command, "-h")[0] == zluda(command, "--help")[0]
+
+
+def test_importing_the_package_reads_no_metadata() -> None:
+    code = "import sys, zluda; assert 'importlib.metadata' not in sys.modules"
+    subprocess.run([sys.executable, "-S", "-c", code], check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+
+
+def test_run_after_two_dashes_loads_no_parser(tmp_path: Path) -> None:
+    """`zluda run -- PROGRAM` is at the start of every program: what it imports is waited for."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "zluda", "run", "--", "true"], capture_output=True, text=True
+    )
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert done.returncode == 0 and "zluda.cli.launch" in loaded and not loaded & {"typer", "rich", "pydantic"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["devices"],
+        ["devices", "--json"],
+        ["env"],
+        ["env", "--json"],
+        ["--version"],
+        ["--help"],
+        ["compile", "examples/scale.ptx"],
+        ["compile", "examples/scale.ptx", "--emit", "llvm"],
+    ],
+)
+def test_a_full_device_is_one_line(arguments: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "zluda", *arguments], stdout=full, stderr=subprocess.PIPE, text=True, cwd=ROOT
+        )
+    assert done.returncode == 2 and done.stderr == "zluda: cannot write: No space left on device\n"
+
+
+@pytest.mark.parametrize("arguments", [["devices"], ["env"], ["compile", "examples/scale.ptx"]])
+def test_a_reader_that_has_left_is_no_news(arguments: list[str]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "zluda", *arguments], stdout=write, stderr=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    os.close(write)
+    assert done.returncode == 1 and not done.stderr
+
+
+def test_compile_of_what_is_no_text() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "zluda", "compile", "-"],
+        input=b"\xff\xfe",
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8:strict"},
+    )
+    assert done.returncode == 1 and done.stderr.startswith(b"zluda compile: <stdin>:1:1: ")
+
+
+def test_an_image_is_not_written_to_a_terminal() -> None:
+    main, terminal = os.openpty()
+    done = subprocess.run(
+        [sys.executable, "-m", "zluda", "compile", "examples/scale.ptx"],
+        stdout=terminal,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    os.close(terminal)
+    os.close(main)
+    assert done.returncode == 2 and "-o" in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-"])
+def test_compile_with_a_closed_stream(closed: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'"$0" -m zluda compile - {closed}', sys.executable], input="", capture_output=True, text=True
+    )
+    assert done.returncode == 2 and "is closed" in done.stderr and done.stderr.count("\n") == 1

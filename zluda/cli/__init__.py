@@ -12,6 +12,27 @@ def main() -> None:
         from zluda.cli.launch import launch
 
         sys.exit(launch(sys.argv[3:]))
+    _with_parser()
+
+
+def _with_parser() -> None:
+    import errno
+    import os
+
     from zluda.cli.app import app
 
-    app()
+    try:
+        try:
+            app()
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except OSError as error:
+        # Only what a full device says of a stream; an error of a file names it, and is a fault of ours if it gets here.
+        if error.filename is not None or error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        print(f"zluda: cannot write: {error.strerror}", file=sys.stderr)
+        # What is still buffered must not fail a second time when Python ends.
+        with open(os.devnull, "wb") as nothing:  # noqa: PTH123
+            os.dup2(nothing.fileno(), 1)
+        sys.exit(2)

@@ -46,7 +46,12 @@ def compile_ptx(
         Emit, typer.Option(help="The device image, the LLVM IR it is made from, or its disassembly.")
     ] = Emit.IMAGE,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write; `-` or nothing: standard output.")
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Where to write; `-` or nothing: standard output, which for an image must be no terminal.",
+        ),
     ] = None,
     entry: Annotated[
         list[str] | None, typer.Option("--entry", "-e", help="Only this kernel, with what it reaches; may be repeated.")
@@ -63,12 +68,19 @@ def compile_ptx(
     from zluda.compiler.errors import CompileError
     from zluda.compiler.kernel import CompileRequest
 
-    if emit is Emit.IMAGE and (output is None or str(output) == "-") and sys.stdout.isatty():
-        typer.echo("zluda compile: an image is no text: name a file with -o, or ask for --emit asm", err=True)
+    to_stdout = output is None or str(output) == "-"
+    for stream, wanted in ((sys.stdin, str(file) == "-"), (sys.stdout, to_stdout)):
+        if wanted and stream is None:  # Python's sign that the descriptor was closed before it started
+            typer.echo("zluda compile: standard input or output is closed: name a file", err=True)
+            raise typer.Exit(2)
+    if emit is Emit.IMAGE and to_stdout and sys.stdout.isatty():
+        typer.echo(
+            "zluda compile: an image is not for a terminal: name a file with -o, or ask for --emit asm", err=True
+        )
         raise typer.Exit(2)
     name = "<stdin>" if str(file) == "-" else str(file)
     try:
-        ptx = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8", errors="surrogateescape")
+        ptx = (sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()).decode("utf-8", "surrogateescape")
     except OSError as error:
         typer.echo(f"zluda compile: {file}: {error.strerror}", err=True)
         raise typer.Exit(2) from None
@@ -82,14 +94,14 @@ def compile_ptx(
         if error.log:
             typer.echo(error.log, err=True)
         raise typer.Exit(1) from None
+    if output is None or to_stdout:
+        sys.stdout.buffer.write(result)
+        sys.stdout.buffer.flush()
+        return
     try:
-        if output is None or str(output) == "-":
-            sys.stdout.buffer.write(result)
-            sys.stdout.buffer.flush()
-        else:
-            output.write_bytes(result)
+        output.write_bytes(result)
     except OSError as error:
-        typer.echo(f"zluda compile: {output or 'standard output'}: {error.strerror}", err=True)
+        typer.echo(f"zluda compile: {output}: {error.strerror}", err=True)
         raise typer.Exit(2) from None
 
 

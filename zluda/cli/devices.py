@@ -81,7 +81,7 @@ def _print(selection: Selection) -> None:
             _state(selection, device),
             escape(device.name),
             device.kind.value,
-            device.backend,
+            escape(device.backend),
             f"{device.total_memory / 2**30:.1f} GiB",
             escape(device.driver_version),
         )
@@ -94,7 +94,7 @@ def _print(selection: Selection) -> None:
         stacks.add_column(column, overflow="fold")
     for report in selection.reports.values():
         runtime = escape(report.runtime) or "not found"
-        stacks.add_row(report.backend, report.backend_version, runtime, str(len(report.devices)))
+        stacks.add_row(escape(report.backend), escape(report.backend_version), runtime, str(len(report.devices)))
     console.print(stacks)
     if selection.passed_over:
         passed = Table(title="Passed over", title_justify="left")

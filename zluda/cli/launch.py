@@ -34,10 +34,14 @@ def launch(program: Sequence[str], extra: Mapping[str, str] | None = None) -> in
 
 
 def _missing(name: str) -> int:
-    exists = os.path.exists(name)  # noqa: PTH110 - pathlib costs more than all the rest here
-    if exists and os.sep not in name and os.access(name, os.X_OK):
-        return _failed(f"{name}: not on PATH; for the file in this folder write .{os.sep}{name}", 127)
-    return _failed(f"{name}: " + ("not executable" if exists else "no such program"), 126 if exists else 127)
+    isfile, exists = os.path.isfile(name), os.path.exists(name)  # noqa: PTH110, PTH113 - pathlib costs more than the rest
+    if os.sep in name:
+        return _failed(f"{name}: " + ("not executable" if exists else "no such program"), 126 if exists else 127)
+    if not isfile:
+        return _failed(f"{name}: no such program on PATH", 127)
+    if os.access(name, os.X_OK):
+        return _failed(f"{name}: not on PATH; did you mean .{os.sep}{name}?", 127)
+    return _failed(f"{name}: not on PATH; the file in this folder is not executable", 127)
 
 
 def _failed(message: str, status: int) -> int:
