@@ -8,9 +8,11 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import asdict, dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from zluda.testing.nvrtc import compile_cuda
 
 HERE = Path(__file__).parent
 
@@ -71,7 +73,7 @@ class Bench:
     def ptx(self) -> Path:
         """benchmarks/kernels.cu compiled by NVRTC for compute_80."""
         path = self.folder / "kernels.ptx"
-        path.write_bytes(compile_cuda((HERE / "kernels.cu").read_bytes()))
+        path.write_text(compile_cuda((HERE / "kernels.cu").read_bytes(), "kernels.cu"))
         return path
 
     @property
@@ -110,24 +112,6 @@ class Bench:
         program = self.folder / Path(source).stem
         subprocess.run(["gcc", "-std=c11", "-O2", str(HERE / source), "-o", str(program), *flags], check=True)
         return program
-
-
-@cache
-def compile_cuda(source: bytes) -> bytes:
-    """CUDA C++ to PTX for compute_80 through NVRTC, without the trailing NUL."""
-    from cuda.bindings import nvrtc
-
-    def check(result: Any) -> Any:
-        if int(result[0]):
-            raise SystemExit(f"benchmarks: NVRTC: {result[0]}")
-        return result[1] if len(result) > 1 else None
-
-    program = check(nvrtc.nvrtcCreateProgram(source, b"kernels.cu", 0, [], []))
-    options = [b"--gpu-architecture=compute_80"]
-    check(nvrtc.nvrtcCompileProgram(program, len(options), options))
-    ptx = bytearray(check(nvrtc.nvrtcGetPTXSize(program)))
-    check(nvrtc.nvrtcGetPTX(program, ptx))
-    return bytes(ptx).rstrip(b"\0")
 
 
 def workspace() -> tempfile.TemporaryDirectory[str]:

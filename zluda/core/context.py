@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakSet
@@ -17,26 +17,32 @@ from zluda.core.options import JitOptions
 from zluda.core.stream import GREATEST_PRIORITY, LEAST_PRIORITY, Stream, StreamKind
 from zluda.core.transfer import Staging, read, write
 from zluda.core.wait import Point, Wait
+from zluda.spec.types import constant, enum
 
 if TYPE_CHECKING:
     from zluda.core.device import CudaDevice
     from zluda.core.module import Module
 
-FLAGS_MASK = 0xFF
-SCHEDULING_MASK = 0x07
-HOST_FLAGS_MASK = 0x07
+_FLAGS = enum("CUctx_flags")
+_SCHEDULING = {_FLAGS[f"CU_CTX_SCHED_{how}"] for how in ("AUTO", "SPIN", "YIELD", "BLOCKING_SYNC")}
+_HOST_FLAGS = sum(constant(f"CU_MEMHOSTALLOC_{what}") for what in ("PORTABLE", "DEVICEMAP", "WRITECOMBINED"))
 
+_LIMIT = enum("CUlimit")
 LIMITS = {
-    0x00: 1024,  # CU_LIMIT_STACK_SIZE
-    0x01: 1 << 20,  # CU_LIMIT_PRINTF_FIFO_SIZE
-    0x02: 8 << 20,  # CU_LIMIT_MALLOC_HEAP_SIZE
-    0x03: 2,  # CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH
-    0x04: 2048,  # CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT
-    0x05: 64,  # CU_LIMIT_MAX_L2_FETCH_GRANULARITY
-    0x06: 0,  # CU_LIMIT_PERSISTING_L2_CACHE_SIZE
+    _LIMIT["CU_LIMIT_STACK_SIZE"]: 1024,
+    _LIMIT["CU_LIMIT_PRINTF_FIFO_SIZE"]: 1 << 20,
+    _LIMIT["CU_LIMIT_MALLOC_HEAP_SIZE"]: 8 << 20,
+    _LIMIT["CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH"]: 2,
+    _LIMIT["CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT"]: 2048,
+    _LIMIT["CU_LIMIT_MAX_L2_FETCH_GRANULARITY"]: 64,
+    _LIMIT["CU_LIMIT_PERSISTING_L2_CACHE_SIZE"]: 0,
 }
 """CUlimit numbers and the manual's defaults; the others are CUDA_ERROR_UNSUPPORTED_LIMIT."""
-_LARGEST = {0x03: 24, 0x05: 128, 0x06: 0}
+_LARGEST = {
+    _LIMIT["CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH"]: 24,
+    _LIMIT["CU_LIMIT_MAX_L2_FETCH_GRANULARITY"]: 128,
+    _LIMIT["CU_LIMIT_PERSISTING_L2_CACHE_SIZE"]: 0,
+}
 
 _logger = logging.getLogger("zluda.core")
 
@@ -261,7 +267,7 @@ class Context:
 
     def allocate_host(self, size: int, flags: int = 0) -> int:
         """cuMemHostAlloc, cuMemAllocHost: the address of `size` bytes of pinned memory in the window."""
-        if flags & ~HOST_FLAGS_MASK:
+        if flags & ~_HOST_FLAGS:
             raise invalid_value(f"unknown flags {flags:#x} for host memory")
         return self._allocate(size, MemoryKind.HOST, flags).address
 
@@ -444,7 +450,7 @@ class Context:
 
 
 def _checked_flags(flags: int) -> int:
-    if flags & ~FLAGS_MASK or flags & SCHEDULING_MASK not in (0, 1, 2, 4):
+    if flags & ~_FLAGS["CU_CTX_FLAGS_MASK"] or flags & _FLAGS["CU_CTX_SCHED_MASK"] not in _SCHEDULING:
         raise invalid_value(f"context flags {flags:#x}")
     return flags
 
@@ -457,8 +463,7 @@ def _over(point: Point) -> bool:
         return True
 
 
-def _try(action: object) -> None:
-    assert callable(action)
+def _try(action: Callable[[], object]) -> None:
     try:
         action()
     except (CudaError, BackendError):

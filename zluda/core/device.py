@@ -17,7 +17,6 @@ from zluda.spec.attributes import AttributeSpec, device_attributes, numbers
 if TYPE_CHECKING:
     from zluda.core.driver import Driver
 
-WARP_SIZE = 32
 DEFAULT_COMPUTE_CAPABILITY = (8, 0)
 """High enough for PTX of NVRTC's default and of common builds, too low for libraries to expect clusters or TMA."""
 

@@ -10,9 +10,10 @@ from zluda.core.device import CudaDevice
 from zluda.core.errors import CudaError
 from zluda.core.memory import AddressMap, Allocation
 from zluda.core.window import Window
+from zluda.spec.types import driver_version
 
-DRIVER_VERSION = 13000
-"""cuDriverGetVersion: CUDA 13.0."""
+DRIVER_VERSION = driver_version()
+"""cuDriverGetVersion."""
 
 
 class Compiler(Protocol):

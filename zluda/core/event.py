@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 from zluda.backend.seam import BackendError
 from zluda.core.errors import CudaError, from_backend, invalid_handle, invalid_value
 from zluda.core.wait import Point, Wait
+from zluda.spec.types import enum
 
 if TYPE_CHECKING:
     from zluda.core.context import Context
     from zluda.core.stream import Stream
 
-BLOCKING_SYNC = 1
-DISABLE_TIMING = 2
-INTERPROCESS = 4
+_FLAGS = enum("CUevent_flags")
+BLOCKING_SYNC = _FLAGS["CU_EVENT_BLOCKING_SYNC"]
+DISABLE_TIMING = _FLAGS["CU_EVENT_DISABLE_TIMING"]
+INTERPROCESS = _FLAGS["CU_EVENT_INTERPROCESS"]
 
 
 class Event:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from zluda.core.module import Module
     from zluda.core.stream import Stream
 
-MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
-PREFERRED_SHARED_MEMORY_CARVEOUT = 9
 
 Dimensions = Sequence[int]
 
@@ -139,7 +137,9 @@ class Function:
         """
         self._check()
         number = numbers().get(attribute, -1) if isinstance(attribute, str) else attribute
-        if number == MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        spec = function_attributes().get(number)
+        settable = spec.property if spec is not None and spec.settable else None
+        if settable == "max_dynamic_shared":
             limit = self.context.device.attribute("CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
             if not 0 <= value <= limit - self.info.static_shared_bytes:
                 static = self.info.static_shared_bytes
@@ -148,7 +148,7 @@ class Function:
                 )
             self._max_dynamic_shared = value
             self._plan = None
-        elif number == PREFERRED_SHARED_MEMORY_CARVEOUT:
+        elif settable == "shared_carveout":
             if not -1 <= value <= 100:
                 raise invalid_value(f"a carve-out of {value} percent")
             self._carveout = value

@@ -11,8 +11,6 @@ from zluda.core.errors import invalid_value
 if TYPE_CHECKING:
     from zluda.core.device import CudaDevice
 
-WARP = 32
-
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
@@ -30,10 +28,11 @@ class Occupancy:
         if block_size > self.max_threads or dynamic_shared > self.max_dynamic_shared:
             return 0
         attribute = self.device.attribute
-        warps = -(-block_size // WARP)
+        warp = attribute("CU_DEVICE_ATTRIBUTE_WARP_SIZE")
+        warps = -(-block_size // warp)
         blocks = min(
             attribute("CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR"),
-            attribute("CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR") // WARP // warps,
+            attribute("CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR") // warp // warps,
         )
         shared = self.static_shared + dynamic_shared
         if shared:
@@ -49,14 +48,15 @@ class Occupancy:
         """
         limit = min(block_size_limit or self.max_threads, self.max_threads)
         best_threads, best_size, best_blocks = 0, 0, 0
-        size = -(-limit // WARP) * WARP
+        warp = self.device.attribute("CU_DEVICE_ATTRIBUTE_WARP_SIZE")
+        size = -(-limit // warp) * warp
         while size > 0:
             threads = min(size, limit)
             shared = dynamic_shared(threads) if callable(dynamic_shared) else dynamic_shared
             blocks = self.max_active_blocks(threads, shared)
             if blocks * threads > best_threads:
                 best_threads, best_size, best_blocks = blocks * threads, threads, blocks
-            size -= WARP
+            size -= warp
         return best_blocks * self.device.info.limits.multiprocessors, best_size
 
     def available_dynamic_shared(self, blocks: int, block_size: int) -> int:

@@ -6,44 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from zluda.core.errors import CudaError, invalid_value
+from zluda.spec.types import enum
 
-MAX_REGISTERS = 0
-THREADS_PER_BLOCK = 1
-WALL_TIME = 2
-INFO_LOG_BUFFER = 3
-INFO_LOG_BUFFER_SIZE_BYTES = 4
-ERROR_LOG_BUFFER = 5
-ERROR_LOG_BUFFER_SIZE_BYTES = 6
-OPTIMIZATION_LEVEL = 7
-TARGET_FROM_CUCONTEXT = 8
-TARGET = 9
-FALLBACK_STRATEGY = 10
-GENERATE_DEBUG_INFO = 11
-LOG_VERBOSE = 12
-GENERATE_LINE_INFO = 13
-CACHE_MODE = 14
-GLOBAL_SYMBOL_NAMES = 17
-GLOBAL_SYMBOL_ADDRESSES = 18
-GLOBAL_SYMBOL_COUNT = 19
-_LAST = 35
-
-_PREFERENCES = {
-    MAX_REGISTERS,
-    THREADS_PER_BLOCK,
-    WALL_TIME,
-    TARGET_FROM_CUCONTEXT,
-    TARGET,
-    FALLBACK_STRATEGY,
-    GENERATE_DEBUG_INFO,
-    LOG_VERBOSE,
-    GENERATE_LINE_INFO,
-    CACHE_MODE,
-    *range(15, 17),
-    *range(20, _LAST + 1),
-}
-"""Options that change no result here: registers, target and cache mode are the device compiler's business, and the
-ones for linking NVVM code (LTO, FTZ, …) have no effect on PTX, as in CUDA."""
-_SYMBOLS = {GLOBAL_SYMBOL_NAMES, GLOBAL_SYMBOL_ADDRESSES, GLOBAL_SYMBOL_COUNT}
+_OPTIONS = enum("CUjit_option")
+_NAMES = {number: name for name, number in _OPTIONS.items()}
+_SYMBOLS = {"CU_JIT_GLOBAL_SYMBOL_NAMES", "CU_JIT_GLOBAL_SYMBOL_ADDRESSES", "CU_JIT_GLOBAL_SYMBOL_COUNT"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +28,25 @@ class JitOptions:
         """Options as cuModuleLoadDataEx takes them: CUjit_option numbers with their values (pointers as numbers).
 
         CUDA_ERROR_INVALID_VALUE for unknown options; CUDA_ERROR_NOT_SUPPORTED for global symbols, which are not built.
+        All others change no result here: registers, target and cache mode are the device compiler's business, and the
+        ones for linking NVVM code (LTO, FTZ, …) have no effect on PTX, as in CUDA.
         """
         error_log = info_log = False
         optimisation = 4
-        sizes = dict(options)
-        for option, value in sizes.items():
-            if option == ERROR_LOG_BUFFER:
-                error_log = value != 0 and sizes.get(ERROR_LOG_BUFFER_SIZE_BYTES, 0) > 0
-            elif option == INFO_LOG_BUFFER:
-                info_log = value != 0
-            elif option == OPTIMIZATION_LEVEL:
-                if not 0 <= value <= 4:
-                    raise invalid_value(f"CU_JIT_OPTIMIZATION_LEVEL of {value}")
-                optimisation = value
-            elif option in _SYMBOLS:
-                raise CudaError("CUDA_ERROR_NOT_SUPPORTED", f"JIT option {option} is not built")
-            elif option not in _PREFERENCES and option not in (INFO_LOG_BUFFER_SIZE_BYTES, ERROR_LOG_BUFFER_SIZE_BYTES):
-                raise invalid_value(f"no JIT option {option}")
+        values = dict(options)
+        for number, value in values.items():
+            match _NAMES.get(number):
+                case "CU_JIT_ERROR_LOG_BUFFER":
+                    size = values.get(_OPTIONS["CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES"], 0)
+                    error_log = value != 0 and size > 0
+                case "CU_JIT_INFO_LOG_BUFFER":
+                    info_log = value != 0
+                case "CU_JIT_OPTIMIZATION_LEVEL":
+                    if not 0 <= value <= 4:
+                        raise invalid_value(f"CU_JIT_OPTIMIZATION_LEVEL of {value}")
+                    optimisation = value
+                case None:
+                    raise invalid_value(f"no JIT option {number}")
+                case name if name in _SYMBOLS:
+                    raise CudaError("CUDA_ERROR_NOT_SUPPORTED", f"{name} is not built")
         return cls(error_log, info_log, optimisation)

@@ -17,12 +17,13 @@ from zluda.core import copies
 from zluda.core.errors import CudaError, from_backend, invalid_handle, invalid_value
 from zluda.core.transfer import post
 from zluda.core.wait import Point, Wait
+from zluda.spec.types import enum
 
 if TYPE_CHECKING:
     from zluda.core.context import Context
     from zluda.core.event import Event
 
-NON_BLOCKING = 1
+NON_BLOCKING = enum("CUstream_flags")["CU_STREAM_NON_BLOCKING"]
 LEAST_PRIORITY = 0
 GREATEST_PRIORITY = -5
 

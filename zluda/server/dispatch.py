@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from zluda.core import CudaError, Wait
 from zluda.server.state import State
+from zluda.spec.errors import errors
 from zluda.spec.protocol import Command, protocol
 
 _log = logging.getLogger("zluda.server")
@@ -17,7 +18,7 @@ Entry = Callable[[int, int], Callable[[], None] | None]
 """Takes the command at a byte offset of the segment, and its first eight bytes as a number. Gives back what is left to
 be done, where that blocks: it does not raise."""
 
-UNKNOWN = 999
+UNKNOWN = errors()["CUDA_ERROR_UNKNOWN"].code
 """CUDA_ERROR_UNKNOWN: a defect of ours."""
 
 HEADER = protocol().structures["header"].size

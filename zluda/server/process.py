@@ -51,7 +51,8 @@ def _serve(client: startup.Client) -> int:
         return 1
     except Exception as error:  # noqa: BLE001 - cuInit tells the program, whatever it is
         _log.exception("the driver process cannot start")
-        startup.refuse(client.connection, 999, f"the driver process cannot start: {error!r}")
+        unknown = startup.Failure("CUDA_ERROR_UNKNOWN", f"the driver process cannot start: {error!r}")
+        startup.refuse(client.connection, unknown.code, str(unknown))
         return 1
     from zluda.server.describe import device_record
     from zluda.server.dispatch import table

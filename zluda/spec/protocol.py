@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from zluda.spec import spec_path
+from zluda.spec.types import types
 
 _CODES = {"u8": "B", "char": "c", "u16": "H", "u32": "I", "u64": "Q", "i32": "i", "i64": "q", "f32": "f"}
 _SIZES = {"u8": 1, "char": 1, "u16": 2, "u32": 4, "u64": 8, "i32": 4, "i64": 8, "f32": 4}
@@ -138,8 +139,7 @@ def lay_out(name: str, fields: Sequence[_FieldSpec], alignment: int = 1) -> Layo
 @cache
 def _wire_types() -> dict[str, str]:
     """Wire types of C types that travel by value: handles are u64, enumerations i32."""
-    types = tomllib.loads((spec_path("driver_api") / "types.toml").read_text())
-    named = {h["name"]: "u64" for h in types["handle"]} | {e["name"]: "i32" for e in types["enum"]}
+    named = {h["name"]: "u64" for h in types()["handle"]} | {e["name"]: "i32" for e in types()["enum"]}
     return _WIRE | {"CUresult": "i32", "CUdevice_attribute": "i32", "CUfunction_attribute": "i32"} | named
 
 

@@ -1,8 +1,9 @@
-"""Lets the tests here import `lower_rig`."""
+"""Lets the tests here import `lower_rig` and `cpu`."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+here = Path(__file__).parent
+sys.path[:0] = [str(here), str(here.parent)]

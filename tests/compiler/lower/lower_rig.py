@@ -9,17 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cuda.bindings import nvrtc
-from zluda_opencl.backend import OpenCLBackend
+from cpu import device, queue
 
-from zluda.backend.info import DeviceKind
-from zluda.backend.seam import Device, Dim3, Queue
+from zluda.backend.seam import Dim3
 from zluda.compiler.kernel import CompileRequest, KernelInfo
 from zluda.compiler.lower import Lowered, lower
 from zluda.compiler.lower.data import build, layout
 from zluda.compiler.portable import compile_portable
 from zluda.compiler.target import target_for
 from zluda.ptx.index import index_module
+from zluda.testing.nvrtc import compile_cuda
 
 Argument = np.ndarray[Any, Any] | np.generic | bytes
 
@@ -28,38 +27,9 @@ HEADER = ".version 8.7\n.target sm_90\n.address_size 64\n"
 
 
 @cache
-def device() -> Device:
-    """The machine's CPU device, opened once."""
-    backend = OpenCLBackend()
-    report = backend.probe()
-    for info in report.devices:
-        if info.kind is DeviceKind.CPU:
-            return backend.open(info.index)
-    raise LookupError(f"no OpenCL CPU device: {report.unusable}")
-
-
-@cache
-def queue() -> Queue:
-    return device().create_queue()
-
-
-@cache
 def cuda_ptx(name: str, arch: str) -> str:
     """PTX that NVRTC makes of kernels/NAME.cu."""
-    source = (KERNELS / f"{name}.cu").read_bytes()
-    error, program = nvrtc.nvrtcCreateProgram(source, f"{name}.cu".encode(), 0, [], [])
-    assert error == nvrtc.nvrtcResult.NVRTC_SUCCESS
-    options = [f"--gpu-architecture={arch}".encode()]
-    (error,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
-    if error != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-        _, size = nvrtc.nvrtcGetProgramLogSize(program)
-        log = b" " * size
-        nvrtc.nvrtcGetProgramLog(program, log)
-        raise AssertionError(log.decode())
-    _, size = nvrtc.nvrtcGetPTXSize(program)
-    text = b" " * size
-    nvrtc.nvrtcGetPTX(program, text)
-    return text.rstrip(b"\0 ").decode()
+    return compile_cuda((KERNELS / f"{name}.cu").read_bytes(), f"{name}.cu", arch)
 
 
 def lowered(ptx: str, *entries: str) -> Lowered:

@@ -8,15 +8,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import product
 from typing import Any
 
 import numpy as np
-from zluda_opencl.backend import OpenCLBackend
+from cpu import device, queue
 
-from zluda.backend.info import DeviceKind
-from zluda.backend.seam import Device, Dim3, Queue
+from zluda.backend.seam import Dim3
 from zluda.compiler.kernel import CompiledImage, CompileRequest, KernelInfo
 from zluda.compiler.portable import compile_portable
 
@@ -42,22 +40,6 @@ class Form:
     expect: Oracle
     values: Sequence[tuple[int, ...]] = field(default_factory=list)
     registers: str = ""
-
-
-@cache
-def device() -> Device:
-    """The machine's CPU device, opened once."""
-    backend = OpenCLBackend()
-    report = backend.probe()
-    for info in report.devices:
-        if info.kind is DeviceKind.CPU:
-            return backend.open(info.index)
-    raise LookupError(f"no OpenCL CPU device: {report.unusable}")
-
-
-@cache
-def queue() -> Queue:
-    return device().create_queue()
 
 
 def compile_ptx(ptx: str) -> CompiledImage:
