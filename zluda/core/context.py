@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Hashable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakSet
@@ -440,7 +441,7 @@ class Context:
                 _try(wait.block)
             for allocation in [*self._allocations.values()]:
                 device.driver.memory.remove(allocation)
-                _try(lambda allocation=allocation: device.memory.free(allocation))
+                _try(partial(device.memory.free, allocation))
             self.staging.close()
             device.marker_bin.empty()
             self.error = None
