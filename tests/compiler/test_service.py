@@ -327,10 +327,12 @@ def test_interrupts_do_not_reach_workers(fake_compiler: None) -> None:
         import signal
         signal.signal(signal.SIGINT, lambda *_: None)
         future = service.submit(request("sleep=1 pid"))
+        print(os.getpid(), flush=True)
         print(future.result().image.data[1024:].decode(), flush=True)
     """
     with host(program) as process:
         pid = line(process)
+        assert line(process) == process.pid  # from here on the host lives through an interrupt
         os.killpg(process.pid, signal.SIGINT)
         os.kill(pid, signal.SIGINT)
         time.sleep(0.1)
