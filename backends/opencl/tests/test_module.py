@@ -245,6 +245,65 @@ def test_only_changed_arguments_are_set(device, queue, module, monkeypatch: pyte
     device.free(memory)
 
 
+def test_an_address_is_set_anew_when_other_memory_may_be_there(device, queue, module, monkeypatch) -> None:
+    """An argument holds the driver's object for the memory, not its address: that object goes with the memory."""
+    kernel = module.kernel("address")
+    size = 65 << 20  # a block of its own on the SVM road too
+    kept = device.allocate(size)
+    told = []
+    original = kernel._set_pointer
+
+    def spy(handle: int, index: int, address: int) -> int:
+        told.append((index, address))
+        return original(handle, index, address)
+
+    monkeypatch.setattr(kernel, "_set_pointer", spy)
+
+    def launch() -> list[tuple[int, int]]:
+        told.clear()
+        queue.launch(kernel, ONE, ONE, struct.pack("<QQ", kept, kept), 0)
+        queue.synchronize()
+        return list(told)
+
+    both = [(0, kept), (1, kept)]
+    assert launch() == both
+    assert launch() == []
+    other = device.allocate(size)
+    assert launch() == both
+    device.free(other)
+    assert launch() == both
+    assert launch() == []
+    device.free(kept)
+
+
+def test_an_argument_that_is_refused_does_not_leave_others_behind(device, queue, host, module, monkeypatch) -> None:
+    kernel = module.kernel("address")
+    memory = device.allocate(16)
+
+    def launch(place: int, value: int) -> None:
+        queue.launch(kernel, ONE, ONE, struct.pack("<QQ", memory + 8 * place, value), 0)
+
+    launch(0, 2)
+    original = kernel._set_pointer
+    with monkeypatch.context() as patch, pytest.raises(LaunchError):
+        patch.setattr(kernel, "_set_pointer", lambda h, index, a: -50 if index == 1 else original(h, index, a))
+        launch(1, 4)
+    queue.fill(memory, bytes(8), 2)
+    launch(0, 2)
+    back = host(bytes(16))
+    queue.copy(back.address, memory, 16)
+    queue.synchronize()
+    assert struct.unpack("<QQ", back.bytes) == (2, 0)
+    device.free(memory)
+
+
+def test_memory_that_comes_and_goes_between_launches(device, queue, host, module) -> None:
+    kernel = module.kernel("address")
+    for number in range(100):
+        out = run(device, queue, host, kernel, 8 << (number % 3), lambda p, n=number: struct.pack("<QQ", p, n & ~1))
+        assert struct.unpack_from("<Q", out) == (number & ~1,)
+
+
 def test_what_a_kernel_reports(device, module) -> None:
     kernel = module.kernel("values")
     assert 1 <= kernel.max_threads_per_block <= device.info.limits.max_threads_per_block

@@ -29,10 +29,11 @@ class OpenCLDevice(Device):
         self._allocator: Allocator
         if self.usm is not None:
             self._allocator = UsmAllocator(self.usm, self._context, device.handle)
-            self._roads = Roads(self.usm.set_kernel_arg, has_system_svm(device), None)
+            set_pointer = self.usm.set_kernel_arg
         else:
-            self._allocator = allocator = svm_allocator(self._context)
-            self._roads = Roads(api.set_kernel_arg_svm, has_system_svm(device), allocator)
+            self._allocator = svm_allocator(self._context)
+            set_pointer = api.set_kernel_arg_svm
+        self._roads = Roads(set_pointer, has_system_svm(device), self._allocator)
         self._queues: set[OpenCLQueue] = set()
         self._modules: set[OpenCLModule] = set()
 

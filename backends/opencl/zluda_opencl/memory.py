@@ -23,6 +23,8 @@ class Allocator(ABC):
     """Gives out device memory and knows how much it has given."""
 
     used: int = 0
+    generation: int = 0
+    """Changes when the driver's objects behind addresses do: what it was told of an address before holds no longer."""
 
     @abstractmethod
     def allocate(self, size: int, alignment: int) -> int: ...
@@ -47,6 +49,7 @@ class UsmAllocator(Allocator):
         address: int | None = self._usm.device_allocate(self._context, self._device, None, size, alignment, code)
         if not address:
             raise _no_memory("clDeviceMemAllocINTEL", code.value, size)
+        self.generation += 1
         self._sizes[address] = size
         self.used += size
         return address
@@ -56,6 +59,7 @@ class UsmAllocator(Allocator):
             raise BackendError(f"{address:#x} was not allocated here, or was already freed")
         if code := self._usm.free(self._context, address):
             raise error("clMemFreeINTEL", code)
+        self.generation += 1
         self.used -= self._sizes.pop(address)
 
     def close(self) -> None:
@@ -92,14 +96,13 @@ class _Block:
 
 
 class SvmAllocator(Allocator):
-    """First fit in SVM blocks. `blocks` must be listed at every launch; `generation` changes when they do."""
+    """First fit in SVM blocks, which must be listed at every launch."""
 
     def __init__(self, reserve: Callable[[int], int], release: Callable[[int], None], block: int = BLOCK) -> None:
         """`reserve(size)` returns a fresh block's address or raises OutOfMemory; `release` gives it back."""
         self._reserve, self._release, self._block_size = reserve, release, block
         self._blocks: list[_Block] = []
         self._sizes: dict[int, int] = {}
-        self.generation = 0
 
     @property
     def blocks(self) -> list[int]:

@@ -10,7 +10,7 @@ from zluda.backend.info import ArgumentKind, Image, KernelSignature
 from zluda.backend.seam import BackendError, BuildError, Dim3, Kernel, LaunchError, LoadedModule
 from zluda_opencl import api
 from zluda_opencl.errors import build_error, check, error, launch_error
-from zluda_opencl.memory import SvmAllocator
+from zluda_opencl.memory import Allocator, SvmAllocator
 from zluda_opencl.query import Device
 
 SPIRV, NATIVE = "spirv", "native:opencl"
@@ -23,8 +23,8 @@ class Roads(NamedTuple):
     """clSetKernelArgMemPointerINTEL or clSetKernelArgSVMPointer."""
     system: bool
     """Any host address is reached."""
-    svm: SvmAllocator | None
-    """Where memory comes from SVM: every launch must list its blocks."""
+    allocator: Allocator
+    """Where device memory comes from. Launches must list the blocks of an SvmAllocator."""
 
 
 def load_program(context: int, device: Device, image: Image) -> int:
@@ -113,8 +113,8 @@ class OpenCLKernel(Kernel):
         )
         self.private_bytes = api.kernel_work_group_number(self.handle, device.handle, api.KERNEL_PRIVATE_MEM_SIZE)
         self._set_pointer = roads.set_pointer
-        self._svm = roads.svm
-        self._svm_generation = -1
+        self._allocator = roads.allocator
+        self._generation = -1
         try:
             self._check_arguments()
             self._allow_indirect_access(roads.system)
@@ -124,6 +124,8 @@ class OpenCLKernel(Kernel):
 
     def bind(self, grid: Dim3, block: Dim3, arguments: bytes, shared_bytes: int) -> None:
         """Make the kernel ready to be enqueued with these."""
+        if self._allocator.generation != self._generation:
+            self._forget_addresses()
         if arguments != self._arguments:
             self._set_arguments(arguments)
         if shared_bytes != self._shared_bytes and self._shared:
@@ -132,8 +134,6 @@ class OpenCLKernel(Kernel):
             self.global_size[:] = [count * size for count, size in zip(grid, block, strict=True)]
             self.local_size[:] = list(block)
             self._dims = (grid, block)
-        if self._svm is not None and self._svm.generation != self._svm_generation:
-            self._list_blocks(self._svm)
 
     def close(self) -> None:
         """Release the kernel; it cannot be launched any more."""
@@ -164,6 +164,7 @@ class OpenCLKernel(Kernel):
             raise LaunchError(f"kernel {name} takes {size} bytes of arguments, not {len(arguments)}")
         self._check_open()
         pieces = self._pieces
+        self._arguments = None
         for index, start, stop, pointer in self._plan:
             piece = arguments[start:stop]
             if piece == pieces[index]:
@@ -195,7 +196,7 @@ class OpenCLKernel(Kernel):
         """Let the kernel follow pointers that no argument names."""
         yes = ctypes.c_uint(1)
         flags = []
-        if self._svm is None:
+        if not isinstance(self._allocator, SvmAllocator):
             flags += [
                 api.KERNEL_EXEC_INFO_INDIRECT_HOST_ACCESS_INTEL,
                 api.KERNEL_EXEC_INFO_INDIRECT_DEVICE_ACCESS_INTEL,
@@ -207,11 +208,21 @@ class OpenCLKernel(Kernel):
             if code := api.set_kernel_exec_info(self.handle, flag, ctypes.sizeof(yes), ctypes.byref(yes)):
                 raise error("clSetKernelExecInfo", code, f"kernel {self.signature.name}, parameter {flag:#x}")
 
-    def _list_blocks(self, svm: SvmAllocator) -> None:
-        blocks = svm.blocks
+    def _forget_addresses(self) -> None:
+        """Memory came or went: an argument stands for what was at its address when set, even if that is freed."""
+        self._check_open()
+        generation = self._allocator.generation
+        self._arguments = None
+        for index, _, _, pointer in self._plan:
+            if pointer:
+                self._pieces[index] = None
+        if isinstance(self._allocator, SvmAllocator):
+            self._list_blocks(self._allocator.blocks)
+        self._generation = generation
+
+    def _list_blocks(self, blocks: list[int]) -> None:
         if blocks:
             array = (ctypes.c_void_p * len(blocks))(*blocks)
             size = ctypes.sizeof(array)
             if code := api.set_kernel_exec_info(self.handle, api.KERNEL_EXEC_INFO_SVM_PTRS, size, array):
                 raise error("clSetKernelExecInfo", code, f"kernel {self.signature.name}, {len(blocks)} SVM blocks")
-        self._svm_generation = svm.generation
