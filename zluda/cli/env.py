@@ -20,6 +20,8 @@ def env(
     """Print the variables that `zluda run` sets.
 
     As lines for a shell, to be used so: eval "$(zluda env)"
+
+    Only ZLUDA_DRIVER is not among them: it names a process that `zluda run` starts for one program.
     """
     try:
         if library:

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 
-from zluda.cli import environment
+from zluda.cli import ahead, environment
 
 
 def launch(program: Sequence[str], extra: Mapping[str, str] | None = None) -> int:
@@ -27,8 +27,10 @@ def launch(program: Sequence[str], extra: Mapping[str, str] | None = None) -> in
     # Python ignores these two; a program expects the default.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
+    variables = {**os.environ, **added, **(extra or {})}
+    variables |= ahead.start(variables)
     try:
-        os.execve(path, list(program), {**os.environ, **added, **(extra or {})})
+        os.execve(path, list(program), variables)
     except OSError as error:
         return _failed(f"{path}: {error.strerror}", 126)
 

@@ -29,8 +29,48 @@ def run(descriptor: int) -> int:
     """Serve the client at the other end of `descriptor` until it ends; the exit status if that never began."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _start_log(os.environ.get("ZLUDA_LOG"))
-    connection = socket.socket(fileno=descriptor)
     os.set_inheritable(descriptor, False)
+    return _meet(socket.socket(fileno=descriptor))
+
+
+def run_ahead(listener: int, program: int) -> int:
+    """The same for the client that claims this process at the socket `listener`, while the pidfd `program` lives."""
+    from zluda.server import ahead
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    early = _Kept()
+    logging.basicConfig(handlers=[early], level=logging.DEBUG)
+    for descriptor in (listener, program):
+        os.set_inheritable(descriptor, False)
+    connection = ahead.claimed(socket.socket(fileno=listener), program)
+    if connection is None:
+        return 0
+    logging.getLogger().removeHandler(early)
+    _start_log(os.environ.get("ZLUDA_LOG"))
+    early.say()
+    _log.info("started ahead of the program, claimed after %.0f ms", _age())
+    return _meet(connection)
+
+
+class _Kept(logging.Handler):
+    """Keeps what is said until there is somebody to say it to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._records.append(record)
+
+    def say(self) -> None:
+        """Log it all again, at the level that is now known."""
+        for record in self._records:
+            logger = logging.getLogger(record.name)
+            if logger.isEnabledFor(record.levelno):
+                logger.handle(record)
+
+
+def _meet(connection: socket.socket) -> int:
     try:
         client = startup.meet(connection)
     except startup.Failure as failure:

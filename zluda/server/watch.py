@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import threading
+from collections.abc import Callable
 
 
 def end_with(host: int, socket: int) -> None:
@@ -14,6 +15,29 @@ def end_with(host: int, socket: int) -> None:
     The socket closes when the host's program is replaced (exec), which leaves its process alive.
     """
     threading.Thread(target=_watch, args=(host, socket), name="zluda-watch", daemon=True).start()
+
+
+def end_unless_claimed(program: int) -> Callable[[], None]:
+    """End this process with the one of the pidfd `program`, unless the function returned is called before.
+
+    Whoever has called it need not fear the end any more, not even one that was on its way.
+    """
+    deciding = threading.Lock()
+    claimed = False
+
+    def watch() -> None:
+        select.select([program], [], [])
+        with deciding:
+            if not claimed:
+                os._exit(0)
+
+    def claim() -> None:
+        nonlocal claimed
+        with deciding:
+            claimed = True
+
+    threading.Thread(target=watch, name="zluda-unclaimed", daemon=True).start()
+    return claim
 
 
 def _watch(host: int, socket: int) -> None:

@@ -106,10 +106,27 @@ bool zl_print_note(void) ZL_COLD;
 /* What a call returns when the driver process is gone. */
 CUresult zl_gone(void) ZL_COLD;
 
+/* descriptors.c */
+/* Moves a descriptor out of the way of the standard streams, which a host may have closed: what it prints must not end up
+   in here. -1 stays. */
+int zl_above_standard(int descriptor);
+/* A file in memory, or -1. */
+int zl_memory_file(const char *name, uint64_t size);
+/* Sends a message with 1 to 4 descriptors. */
+bool zl_send(int socket, const void *data, size_t size, const int *descriptors, size_t count);
+/* Receives a message of `size` bytes; `descriptor` is the one that came with it, or as it was. */
+bool zl_receive(int socket, void *data, size_t size, int *descriptor);
+
+/* claim.c: a socket to the driver process that `zluda run` started ahead, or -1 if there is none for this process. */
+int zl_claim_driver(void);
+
 /* spawn.c: starts the driver process with one end of a socket as descriptor 3. Returns 0 or an errno; `message` says more. */
 int zl_spawn_driver(int socket, char *message, size_t size);
-/* The Python it was last started with. */
-const char *zl_spawned_python(void) ZL_COLD;
+/* The Python it is started with; "" if there is none. */
+const char *zl_driver_python(void) ZL_COLD;
+/* A driver's variables: the host's as they are now, but for those that steer its own Python and loader. To be freed;
+   NULL without memory. */
+char **zl_driver_environment(void);
 
 /* log.c: one line on standard error. */
 void zl_log(const char *format, ...) __attribute__((format(printf, 1, 2))) ZL_COLD;

@@ -53,26 +53,6 @@ static void after_fork_in_child(void)
     close_descriptor(&zl_state.note);
 }
 
-/* Out of the way of the standard streams, which a host may have closed: what it prints must not end up in here. */
-static int above_standard(int descriptor)
-{
-    int moved;
-
-    if (descriptor < 0 || descriptor > STDERR_FILENO)
-        return descriptor;
-    moved = fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    close(descriptor);
-    return moved;
-}
-
-static int memory_file(const char *name, uint64_t size)
-{
-    int descriptor = above_standard(memfd_create(name, MFD_CLOEXEC));
-    if (descriptor >= 0 && size && ftruncate(descriptor, (off_t)size) < 0)
-        close_descriptor(&descriptor);
-    return descriptor;
-}
-
 /* The most bytes that a file of this process may have. Growing one further would end the host by SIGXFSZ. */
 static uint64_t largest_file(void)
 {
@@ -80,51 +60,11 @@ static uint64_t largest_file(void)
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur : UINT64_MAX;
 }
 
-static bool send_hello(int socket, const int descriptors[4])
+static bool send_hello(const int descriptors[4])
 {
     struct zl_hello hello = {.magic = ZL_MAGIC, .protocol = ZL_PROTOCOL_IDENTITY, .window_base = zl_state.window_base,
                              .window_size = zl_state.window_size, .host = (uint32_t)getpid()};
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(4 * sizeof(int))];
-    } control = {0};
-    struct iovec data = {&hello, sizeof hello};
-    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control.space};
-    struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
-    ssize_t sent;
-
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(4 * sizeof(int));
-    memcpy(CMSG_DATA(rights), descriptors, 4 * sizeof(int));
-    do
-        sent = sendmsg(socket, &message, MSG_NOSIGNAL);
-    while (sent < 0 && errno == EINTR);
-    return sent == (ssize_t)sizeof hello;
-}
-
-/* The driver's answer; with ANSWER_READY comes its pidfd. */
-static bool receive_answer(int socket, struct zl_answer *answer, int *pidfd)
-{
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct iovec data = {answer, sizeof *answer};
-    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control.space};
-    struct cmsghdr *rights;
-    ssize_t got;
-
-    do
-        got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    while (got < 0 && errno == EINTR);
-    if (got != (ssize_t)sizeof *answer)
-        return false;
-    for (rights = CMSG_FIRSTHDR(&message); rights; rights = CMSG_NXTHDR(&message, rights))
-        if (rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS)
-            memcpy(pidfd, CMSG_DATA(rights), sizeof *pidfd);
-    *pidfd = above_standard(*pidfd);
-    return true;
+    return zl_send(zl_state.socket, &hello, sizeof hello, descriptors, 4);
 }
 
 /* Agrees with the driver on a place for the window, and waits until it is ready. */
@@ -133,11 +73,12 @@ static CUresult shake_hands(const int descriptors[4])
     struct zl_answer answer;
 
     for (int round = 0; round < 64; round++) {
-        if (!send_hello(zl_state.socket, descriptors) || !receive_answer(zl_state.socket, &answer, &zl_state.driver)) {
+        /* With ANSWER_READY comes the driver's pidfd. */
+        if (!send_hello(descriptors) || !zl_receive(zl_state.socket, &answer, sizeof answer, &zl_state.driver)) {
             zl_log("the driver process ended before it was ready");
             if (!zl_print_note())
                 zl_log("it was started as `%s -m zluda.server`: ZLUDA_PYTHON must name a Python in which zluda is installed "
-                       "(or start the program with `zluda run`)", zl_spawned_python());
+                       "(or start the program with `zluda run`)", zl_driver_python());
             return CUDA_ERROR_SYSTEM_NOT_READY;
         }
         answer.message[sizeof answer.message - 1] = 0;
@@ -171,18 +112,42 @@ static void close_connection(void)
     close_descriptor(&zl_state.note);
 }
 
-/* Starts a driver process over memory files that it makes, in a window that is reserved. */
+/* Starts a driver process and opens a socket to it. */
+static CUresult spawn(void)
+{
+    char message[1024] = "";
+    int pair[2], failed;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+        zl_log("cannot connect to a driver process: %s", strerror(errno));
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    pair[1] = zl_above_standard(pair[1]);
+    zl_state.socket = zl_above_standard(pair[0]);
+    if (pair[1] < 0 || zl_state.socket < 0) {
+        zl_log("cannot connect to a driver process: %s", strerror(errno));
+        close_descriptor(&pair[1]);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    failed = zl_spawn_driver(pair[1], message, sizeof message);
+    close(pair[1]);
+    if (failed)
+        zl_log("%s", message);
+    return failed ? CUDA_ERROR_SYSTEM_NOT_READY : CUDA_SUCCESS;
+}
+
+/* Starts a driver process, or takes the one that is waiting, over memory files that it makes, in a window that is
+   reserved. */
 static CUresult start_driver(void)
 {
-    int pair[2], window, shared, host;
-    char message[1024] = "";
+    int window, shared, host;
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     void *mapped = MAP_FAILED;
 
-    window = memory_file("zluda-window", zl_state.window_size);
-    shared = memory_file("zluda-ring", ZL_SHARED_BYTES);
-    zl_state.note = memory_file("zluda-note", 0);
-    host = above_standard((int)syscall(SYS_pidfd_open, getpid(), 0));
+    window = zl_memory_file("zluda-window", zl_state.window_size);
+    shared = zl_memory_file("zluda-ring", ZL_SHARED_BYTES);
+    zl_state.note = zl_memory_file("zluda-note", 0);
+    host = zl_above_standard((int)syscall(SYS_pidfd_open, getpid(), 0));
     if (window < 0 || shared < 0 || zl_state.note < 0 || host < 0) {
         zl_log("cannot create shared memory or a pidfd (Linux 5.3 or newer is needed): %s", strerror(errno));
         goto done;
@@ -190,29 +155,17 @@ static CUresult start_driver(void)
     /* At its old place, if there was one: other threads may be looking at it. */
     mapped = mmap(zl_state.shared, ZL_SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | (zl_state.shared ? MAP_FIXED : 0),
                   shared, 0);
-    if (mapped == MAP_FAILED || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
-        zl_log("cannot connect to a driver process: %s", strerror(errno));
+    if (mapped == MAP_FAILED) {
+        zl_log("cannot map shared memory: %s", strerror(errno));
         goto done;
     }
     zl_state.shared = mapped;
     zl_state.control = mapped;
     zl_state.devices = (struct zl_device *)(zl_state.shared + ZL_DEVICES_OFFSET);
-    pair[1] = above_standard(pair[1]);
-    zl_state.socket = above_standard(pair[0]);
-    if (pair[1] < 0 || zl_state.socket < 0) {
-        zl_log("cannot connect to a driver process: %s", strerror(errno));
-        if (pair[1] >= 0)
-            close(pair[1]);
-        goto done;
-    }
-    if (zl_spawn_driver(pair[1], message, sizeof message)) {
-        zl_log("%s", message);
-        close(pair[1]);
-        result = CUDA_ERROR_SYSTEM_NOT_READY;
-        goto done;
-    }
-    close(pair[1]);
-    result = shake_hands((int[]){window, shared, host, zl_state.note});
+    zl_state.socket = zl_claim_driver();
+    result = zl_state.socket >= 0 ? CUDA_SUCCESS : spawn();
+    if (result == CUDA_SUCCESS)
+        result = shake_hands((int[]){window, shared, host, zl_state.note});
     if (result == CUDA_SUCCESS && !zl_window_map(window, zl_state.window_base, zl_state.window_size)) {
         zl_log("cannot map the memory window: %s", strerror(errno));
         result = CUDA_ERROR_OUT_OF_MEMORY;

@@ -71,8 +71,7 @@ static bool starts(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* The host's variables as they are now, but for those that steer its own Python and loader. */
-static char **driver_environment(void)
+char **zl_driver_environment(void)
 {
     size_t count = 0, kept = 0;
     char **copy;
@@ -154,9 +153,9 @@ static int become_parent(void *argument)
 
 static char python[PATH_MAX];            /* under the lock of cuInit */
 
-const char *zl_spawned_python(void)
+const char *zl_driver_python(void)
 {
-    return python;
+    return find_python(python, sizeof python) ? python : "";
 }
 
 int zl_spawn_driver(int socket, char *message, size_t size)
@@ -171,7 +170,7 @@ int zl_spawn_driver(int socket, char *message, size_t size)
         snprintf(message, size, "no Python found to run the driver process with: set ZLUDA_PYTHON, or start the program with `zluda run`");
         return ENOENT;
     }
-    start.environment = driver_environment();
+    start.environment = zl_driver_environment();
     start.stack = mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     if (!start.environment || start.stack == MAP_FAILED) {
         free(start.environment);

@@ -1,0 +1,128 @@
+"""A driver process that is started before anybody needs it: it loads itself, and waits for the program to claim it."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import struct
+import time
+from pathlib import Path
+
+from zluda.server.segment import CONSTANTS
+from zluda.server.watch import end_unless_claimed
+from zluda.spec.protocol import protocol
+
+UNCLAIMED_SECONDS = 60.0
+"""How long a driver waits for a program that may never call cuInit."""
+
+CLAIM_SECONDS = 1.0
+"""How long a process that has connected may take to send its claim."""
+
+_claim = protocol().structures["claim"].compiled()
+_DESCRIPTORS = 2
+_STARTED_WITH = ("LD_LIBRARY_PATH", "ZLUDA_PYTHON")
+"""Variables that cannot be changed in a process that runs."""
+_NAMESPACES = ("mnt", "pid", "user", "net", "ipc")
+
+
+def claimed(listener: socket.socket, program: int) -> socket.socket | None:
+    """Load what a driver needs and become that of the process which claims it first; its connection.
+
+    This process then has that one's environment, working directory and standard error. None if nobody comes in time,
+    or the one that came is gone.
+    It ends with `program`, a pidfd, before it is claimed.
+    """
+    claim = end_unless_claimed(program)
+    _load()
+    until = time.monotonic() + UNCLAIMED_SECONDS
+    with listener:
+        while (left := until - time.monotonic()) > 0:
+            if not select.select([listener], [], [], left)[0]:
+                continue
+            connection, _ = listener.accept()
+            environment = _agree(connection)
+            if environment is None:
+                connection.close()
+                continue
+            claim()
+            os.environ.clear()
+            os.environ.update(environment)
+            try:
+                connection.send(_claim.pack(CONSTANTS["MAGIC"], protocol().identity, os.getpid(), 0))
+            except OSError:  # it has ended meanwhile, and there is no way back to before its claim
+                return None
+            return connection
+    return None
+
+
+def _load() -> None:
+    """Import and read what any program's driver needs; nothing that depends on the environment."""
+    import zluda.compiler.cache
+    import zluda.compiler.lower.data
+    import zluda.compiler.service
+    import zluda.core
+    import zluda.ptx.index
+    import zluda.ptx.parser
+    import zluda.server.describe
+    import zluda.server.dispatch
+    import zluda.server.loop
+    import zluda.server.startup
+    import zluda.server.state  # noqa: F401
+    from zluda.backend.registry import installed
+
+    installed()
+
+
+def _agree(connection: socket.socket) -> dict[str, str] | None:
+    """Take a claim. The environment of the process that makes it; None if this driver cannot be that process's.
+
+    It then starts one of its own, just as where nobody listens.
+    """
+    connection.settimeout(CLAIM_SECONDS)
+    try:
+        data, descriptors, _, _ = socket.recv_fds(connection, _claim.size + 1, _DESCRIPTORS)
+    except OSError:
+        return None
+    finally:
+        connection.settimeout(None)
+    try:
+        if len(data) != _claim.size or len(descriptors) != _DESCRIPTORS:
+            return None
+        magic, identity, host, _ = _claim.unpack(data)
+        if magic != CONSTANTS["MAGIC"] or identity != protocol().identity or not _same_world(connection, host):
+            return None
+        environment = _read_environment(descriptors[0])
+        if any(environment.get(name) != os.environ.get(name) for name in _STARTED_WITH):
+            return None
+        os.chdir(f"/proc/{host}/cwd")
+        for stream in (1, 2):
+            os.dup2(descriptors[1], stream)
+        return environment
+    except OSError:
+        return None
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _same_world(connection: socket.socket, host: int) -> bool:
+    """Whether the process at the other end sees files, processes and users as this one does. Raises OSError."""
+    pid, uid, gid = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    its, own = Path(f"/proc/{host}"), Path("/proc/self")
+    return (
+        (pid, uid, gid) == (host, os.geteuid(), os.getegid())
+        and (its / "root").samefile(own / "root")
+        and all((its / "ns" / name).readlink() == (own / "ns" / name).readlink() for name in _NAMESPACES)
+    )
+
+
+def _read_environment(descriptor: int) -> dict[str, str]:
+    """Variables from a file of `NAME=VALUE` entries, each with a null behind it. The first of a name counts."""
+    content = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+    environment: dict[str, str] = {}
+    for entry in content.split(b"\0"):
+        name, equals, value = os.fsdecode(entry).partition("=")
+        if name and equals:
+            environment.setdefault(name, value)
+    return environment
