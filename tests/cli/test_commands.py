@@ -273,3 +273,22 @@ def test_compile_with_a_closed_stream(closed: str) -> None:
         ["sh", "-c", f'"$0" -m zluda compile - {closed}', sys.executable], input="", capture_output=True, text=True
     )
     assert done.returncode == 2 and "is closed" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_spec_driver_lists_every_entry_point() -> None:
+    from zluda.spec.driver_api import driver_api
+
+    listed = json.loads(zluda("spec", "driver", "--json")[0])
+    by_symbol = {row["symbol"]: row for row in listed["functions"]}
+    assert set(by_symbol) == {f.symbol for f in driver_api().function}
+    assert sum(listed["symbols"].values()) == len(by_symbol)
+    assert sum(listed["names"].values()) == len({row["name"] for row in listed["functions"]})
+    assert by_symbol["cuMemAlloc_v2"]["support"] == "full" and by_symbol["cuMemAlloc_v2"]["since"] == 3020
+    assert all(row["note"] for row in listed["functions"] if row["support"] == "partial")
+    some = json.loads(zluda("spec", "driver", "--json", "--support", "partial")[0])["functions"]
+    assert some == [row for row in listed["functions"] if row["support"] == "partial"]
+    table = zluda("spec", "driver", "--support", "partial")[0]
+    assert all(row["symbol"][:20] in table for row in some)
+    assert "is none of full, partial, none" in " ".join(
+        zluda("spec", "driver", "--support", "most", check=2)[1].split()
+    )

@@ -17,7 +17,7 @@ def test_ordinals():
     for ordinal in (-1, 2):
         with pytest.raises(CudaError, match="INVALID_DEVICE"):
             driver.device(ordinal)
-    assert driver.version == 13000
+    assert driver.version == 13050
     driver.close()
 
 

@@ -69,7 +69,7 @@ def test_entry_points_agree_with_the_protocol() -> None:
 
 def test_a_function_that_is_not_whole_says_what_is_missing() -> None:
     with pytest.raises(ValueError, match="note"):
-        Function.model_validate({"name": "cuX", "since": 1, "answer": "local", "support": "none", "parameters": []})
+        Function.model_validate({"name": "cuX", "since": 1, "answer": "local", "support": "partial", "parameters": []})
     with pytest.raises(ValueError, match="gives nothing back"):
         out = {"name": "a", "type": "int *", "direction": "out"}
         Function.model_validate({"name": "cuX", "since": 1, "answer": "post", "parameters": [out]})

@@ -8,7 +8,7 @@ import typer
 
 import zluda
 from zluda.cli import compile as compile_command
-from zluda.cli import devices, env, run
+from zluda.cli import devices, env, run, spec
 
 app = typer.Typer(
     name="zluda",
@@ -39,3 +39,4 @@ app.command("run", context_settings={"allow_interspersed_args": False, "ignore_u
 app.command("devices")(devices.devices)
 app.command("compile")(compile_command.compile_ptx)
 app.command("env")(env.env)
+app.add_typer(spec.app)

@@ -8,7 +8,7 @@ from zluda.spec.driver_api import Function, Parameter, driver_api
 
 def _body_prototype(function: Function) -> str:
     """The hand-written part: the current context first, where required; the default stream last, where implied."""
-    declarations = ["zl_context *context"] if function.context == "current" else []
+    declarations = ["zl_context *zl_here"] if function.context == "current" else []
     declarations += [p.declaration for p in function.parameters]
     if function.implicit_stream:
         declarations.append("CUstream default_stream")
@@ -34,10 +34,14 @@ def _entering(function: Function) -> list[str]:
     """Initialised, and with a current context where one is needed."""
     lines = []
     if function.context == "current":
-        lines += ["    zl_context *context;", "    CUresult result = zl_enter_context(&context);"]
-        lines += ["    if (result != CUDA_SUCCESS)", "        return result;"]
+        lines += ["    zl_context *zl_here;", "    CUresult zl_result = zl_enter_context(&zl_here);"]
+        lines += ["    if (zl_result != CUDA_SUCCESS)", "        return zl_result;"]
     elif function.context == "init":
-        lines += ["    CUresult result = zl_enter();", "    if (result != CUDA_SUCCESS)", "        return result;"]
+        lines += [
+            "    CUresult zl_result = zl_enter();",
+            "    if (zl_result != CUDA_SUCCESS)",
+            "        return zl_result;",
+        ]
     return lines
 
 
@@ -61,7 +65,7 @@ def _argument(parameter: Parameter, per_thread: bool) -> str:
 
 
 def _local(function: Function, per_thread: bool) -> list[str]:
-    arguments = ["context"] if function.context == "current" else []
+    arguments = ["zl_here"] if function.context == "current" else []
     arguments += [_argument(p, per_thread) for p in function.parameters]
     if function.implicit_stream:
         arguments.append("CU_STREAM_PER_THREAD" if per_thread else "CU_STREAM_LEGACY")
@@ -73,16 +77,16 @@ def _remote(function: Function, per_thread: bool) -> list[str]:
     symbol = function.symbol
     lines: list[str] = []
     values: dict[str, str] = {p.name: p.name for p in function.inputs}
-    start = "context" if function.context == "current" else "NULL"
+    start = "zl_here" if function.context == "current" else "NULL"
     lines.append(f"    zl_context *where = {start};")
     for p in function.inputs:
         if p.type in ("CUstream", "CUevent"):
             kind = "stream" if p.type == "CUstream" else "event"
             lines += [
                 f"    uint64_t {p.name}_wire;",
-                f"    result = zl_use_{kind}({_argument(p, per_thread)}, &where, &{p.name}_wire);",
-                "    if (result != CUDA_SUCCESS)",
-                "        return result;",
+                f"    zl_result = zl_use_{kind}({_argument(p, per_thread)}, &where, &{p.name}_wire);",
+                "    if (zl_result != CUDA_SUCCESS)",
+                "        return zl_result;",
             ]
             values[p.name] = f"{p.name}_wire"
     call = str(function.answer == "call").lower()
@@ -101,9 +105,9 @@ def _remote(function: Function, per_thread: bool) -> list[str]:
     if function.outputs:
         lines += [
             f"    struct zl_{symbol}_reply reply;",
-            "    result = zl_call(&command->header, &reply, sizeof reply, NULL);",
-            "    if (result != CUDA_SUCCESS)",
-            "        return result;",
+            "    zl_result = zl_call(&command->header, &reply, sizeof reply, NULL);",
+            "    if (zl_result != CUDA_SUCCESS)",
+            "        return zl_result;",
         ]
         lines += [f"    *{p.name} = reply.{p.name};" for p in function.outputs]
         lines.append("    return CUDA_SUCCESS;")
@@ -118,7 +122,7 @@ def _entry(function: Function, per_thread: bool) -> str:
     if function.support == "none":
         lines += _entering(function)
         if function.context == "current":
-            lines.append("    (void)context;")
+            lines.append("    (void)zl_here;")
         lines += [f"    (void){p.name};" for p in function.parameters]
         lines.append(f'    return zl_not_supported("{function.symbol}", "{function.note}");')
     else:

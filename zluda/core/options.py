@@ -9,7 +9,7 @@ from zluda.core.errors import CudaError, invalid_value
 from zluda.spec.types import enum
 
 _OPTIONS = enum("CUjit_option")
-_NAMES = {number: name for name, number in _OPTIONS.items()}
+_NAMES = {number: name for name, number in _OPTIONS.items() if name != "CU_JIT_NUM_OPTIONS"}
 _SYMBOLS = {"CU_JIT_GLOBAL_SYMBOL_NAMES", "CU_JIT_GLOBAL_SYMBOL_ADDRESSES", "CU_JIT_GLOBAL_SYMBOL_COUNT"}
 
 

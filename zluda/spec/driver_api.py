@@ -1,6 +1,8 @@
 """The entry points of the CUDA driver API and their C types, read from spec/driver_api/*.toml.
 
-An entry point is one exported symbol:
+types.toml has the numbers that the project's own code uses, header.toml all else that cuda.h declares, unbuilt.toml the
+entry points that only say that they are not built, each other file those of an area. tools/driver_api makes header.toml
+and unbuilt.toml, and checks the others against NVIDIA's cuda.h. An entry point is one exported symbol:
 
     [[function]]
     name = "cuMemAlloc"             # what cuGetProcAddress is asked for
@@ -16,8 +18,9 @@ An entry point is one exported symbol:
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from functools import cache
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -60,7 +63,7 @@ class Function(_Model):
     context: Literal["none", "init", "current"] = "current"
     support: Literal["full", "partial", "none"] = "full"
     note: str = ""
-    """What is missing, where support is not full."""
+    """What is missing, where support is partial; why there is none, where that is not just that nobody has built it."""
     parameters: tuple[Parameter, ...]
 
     @model_validator(mode="before")
@@ -73,7 +76,7 @@ class Function(_Model):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.support != "full" and not self.note:
+        if self.support == "partial" and not self.note:
             raise ValueError(f"{self.symbol}: say what is missing in `note`")
         if self.answer == "post" and any(p.direction != "in" for p in self.parameters):
             raise ValueError(f"{self.symbol}: a posted command gives nothing back")
@@ -88,21 +91,11 @@ class Function(_Model):
         return tuple(p for p in self.parameters if p.direction != "in")
 
 
-class Handle(_Model):
-    """An opaque pointer type; `tag` is the structure's."""
+class Type(_Model):
+    """A C type other than an enumeration: what follows `typedef` (all of it, for one without a name)."""
 
-    name: str
-    tag: str
-
-
-class Typedef(_Model):
     name: str
     declaration: str
-
-
-class Struct(_Model):
-    name: str
-    fields: tuple[str, ...]
 
 
 class Enum(_Model):
@@ -119,19 +112,19 @@ class DriverApi(_Model):
     """The whole of spec/driver_api."""
 
     version: int
-    handle: tuple[Handle, ...]
-    typedef: tuple[Typedef, ...]
-    struct: tuple[Struct, ...]
+    type: tuple[Type, ...]
+    """Each after those it is made of."""
     constant: tuple[Constant, ...]
     enum: tuple[Enum, ...]
     function: tuple[Function, ...]
+    plain: dict[str, str]
+    """The symbol that a name stands for in C programs, where it is another: not always the newest form."""
 
     @model_validator(mode="after")
     def _unique(self) -> Self:
-        symbols = [f.symbol for f in self.function]
-        for symbol in symbols:
-            if symbols.count(symbol) > 1:
-                raise ValueError(f"{symbol} is declared twice")
+        symbols = Counter(f.symbol for f in self.function)
+        if twice := [symbol for symbol, count in symbols.items() if count > 1]:
+            raise ValueError(f"declared twice: {', '.join(twice)}")
         return self
 
     def values(self, enum: str) -> dict[str, int]:
@@ -142,10 +135,8 @@ class DriverApi(_Model):
 @cache
 def driver_api() -> DriverApi:
     """The specification, validated. Raises pydantic's ValidationError, which names the entry and the field."""
-    folder = spec_path("driver_api")
-    merged: dict[str, object] = tomllib.loads((folder / "types.toml").read_text())
-    functions: list[object] = []
-    for path in sorted(folder.glob("*.toml")):
-        if path.name != "types.toml":
-            functions += tomllib.loads(path.read_text())["function"]
-    return DriverApi.model_validate({**merged, "function": functions})
+    merged: dict[str, Any] = {}
+    for path in sorted(spec_path("driver_api").glob("*.toml")):
+        for kind, entries in tomllib.loads(path.read_text()).items():
+            merged[kind] = merged.get(kind, []) + entries if isinstance(entries, list) else entries
+    return DriverApi.model_validate(merged)

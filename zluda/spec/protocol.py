@@ -136,10 +136,13 @@ def lay_out(name: str, fields: Sequence[_FieldSpec], alignment: int = 1) -> Layo
     return Layout(name, tuple(placed), -(-at // widest) * widest)
 
 
+_HANDLES = ("CUcontext", "CUmodule", "CUfunction", "CUlibrary", "CUkernel", "CUstream", "CUevent")
+
+
 @cache
 def _wire_types() -> dict[str, str]:
     """Wire types of C types that travel by value: handles are u64, enumerations i32."""
-    named = {h["name"]: "u64" for h in types()["handle"]} | {e["name"]: "i32" for e in types()["enum"]}
+    named = dict.fromkeys(_HANDLES, "u64") | {e["name"]: "i32" for e in types()["enum"]}
     return _WIRE | {"CUresult": "i32", "CUdevice_attribute": "i32", "CUfunction_attribute": "i32"} | named
 
 

@@ -11,7 +11,7 @@ from zluda.spec import spec_path
 
 @cache
 def types() -> dict[str, Any]:
-    """The file as it stands: handles, typedefs, structures, constants, enumerations."""
+    """The file as it stands: the constants and enumerations that the project's own code uses."""
     return tomllib.loads((spec_path("driver_api") / "types.toml").read_text())
 
 

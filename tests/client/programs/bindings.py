@@ -17,7 +17,7 @@ PTX = b""".version 7.8
 """
 
 ok(d.cuInit(0))
-assert ok(d.cuDriverGetVersion()) == 13000
+assert ok(d.cuDriverGetVersion()) == 13050
 device = ok(d.cuDeviceGet(0))
 context = ok(d.cuDevicePrimaryCtxRetain(device))
 ok(d.cuCtxSetCurrent(context))

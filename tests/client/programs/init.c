@@ -13,7 +13,7 @@ int main(void)
     const void *table;
 
     OK(cuDriverGetVersion(&version));
-    TRUE(version == CUDA_VERSION && version == 13000);
+    TRUE(version == CUDA_VERSION && version == 13050);
     EXPECT(cuDriverGetVersion(NULL), CUDA_ERROR_INVALID_VALUE);
     OK(cuGetErrorName(CUDA_ERROR_INVALID_VALUE, &text));
     TRUE(!strcmp(text, "CUDA_ERROR_INVALID_VALUE"));
@@ -29,11 +29,11 @@ int main(void)
     EXPECT(cuInit(1), CUDA_ERROR_INVALID_VALUE);
 
     /* Entry points by name and version. */
-    OK(cuGetProcAddress("cuMemAlloc", &pointer, 13000, 0, &status));
+    OK(cuGetProcAddress("cuMemAlloc", &pointer, 13050, 0, &status));
     TRUE(pointer == (void *)cuMemAlloc_v2 && status == CU_GET_PROC_ADDRESS_SUCCESS);
-    OK(cuGetProcAddress("cuMemAlloc", &pointer, 2000, 0, &status));
+    OK(cuGetProcAddress("cuMemAllocAsync", &pointer, 11010, 0, &status));
     TRUE(!pointer && status == CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
-    OK(cuGetProcAddress("cuNonsense", &pointer, 13000, 0, &status));
+    OK(cuGetProcAddress("cuNonsense", &pointer, 13050, 0, &status));
     TRUE(!pointer && status == CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
     OK(cuGetProcAddress("cuCtxCreate", &pointer, 12040, 0, NULL));
     TRUE(pointer == (void *)cuCtxCreate_v3);
@@ -42,12 +42,12 @@ int main(void)
     OK(cuGetProcAddress("cuLaunchKernel", &legacy, 7000, CU_GET_PROC_ADDRESS_LEGACY_STREAM, NULL));
     OK(cuGetProcAddress("cuLaunchKernel", &pointer, 7000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, NULL));
     TRUE(legacy == (void *)cuLaunchKernel && pointer == (void *)cuLaunchKernel_ptsz && pointer != legacy);
-    OK(cuGetProcAddress("cuCtxSynchronize", &pointer, 13000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, NULL));
+    OK(cuGetProcAddress("cuCtxSynchronize", &pointer, 13050, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, NULL));
     TRUE(pointer == (void *)cuCtxSynchronize_v2);
-    EXPECT(cuGetProcAddress("", &pointer, 13000, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuGetProcAddress("", &pointer, 13050, 0, NULL), CUDA_ERROR_INVALID_VALUE);
     EXPECT(cuGetProcAddress("cuInit", &pointer, 99000, 0, NULL), CUDA_ERROR_INVALID_VALUE);
-    EXPECT(cuGetProcAddress("cuInit", &pointer, 13000, 3, NULL), CUDA_ERROR_INVALID_VALUE);
-    EXPECT(cuGetProcAddress("cuInit", NULL, 13000, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuGetProcAddress("cuInit", &pointer, 13050, 3, NULL), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuGetProcAddress("cuInit", NULL, 13050, 0, NULL), CUDA_ERROR_INVALID_VALUE);
     EXPECT(cuGetExportTable(&table, &id), CUDA_ERROR_NOT_FOUND);
     TRUE(!table);
 

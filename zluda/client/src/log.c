@@ -30,7 +30,7 @@ void zl_log(const char *format, ...)
 CUresult zl_not_supported(const char *symbol, const char *note)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static const char *told[256];
+    static const char *told[1024];
     static unsigned count;
     bool first = true;
 
