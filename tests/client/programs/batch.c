@@ -25,12 +25,13 @@ static void linear(unsigned char *pinned)
     CUmemcpyAttributes a[2] = {attributes(CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, 0),
                                attributes(CU_MEMCPY_SRC_ACCESS_ORDER_ANY, CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE)};
     CUdeviceptr dsts[5] = {p, p + 1000, at(back), at(pinned), p + 3000}, srcs[5] = {at(host), at(host + 500), q + 7, q, at(pinned + 100)};
+    CUresult (*older)(CUdeviceptr *, CUdeviceptr *, size_t *, size_t, CUmemcpyAttributes *, size_t *, size_t, size_t *, CUstream);
     size_t sizes[5] = {300, 1, 64, 100, 0}, first[2] = {0, 3}, failed = 99;
 
     OK(cuMemsetD8(p, 1, SIZE));
     OK(cuMemsetD8(q, 2, SIZE));
     memset(back, 0, SIZE);
-    OK((cuMemcpyBatchAsync_v2)(dsts, srcs, sizes, 5, a, first, 2, stream));
+    OK(cuMemcpyBatchAsync(dsts, srcs, sizes, 5, a, first, 2, stream));
     OK(cuStreamSynchronize(stream));
     for (int i = 0; i < 100; i++)
         TRUE(pinned[i] == 2 && back[i] == (i < 64 ? 2 : 0));
@@ -38,43 +39,44 @@ static void linear(unsigned char *pinned)
     TRUE(!memcmp(back, host, 300) && back[300] == 1 && back[999] == 1 && back[1000] == host[500] && back[1001] == 1);
 
     first[1] = 5;
-    EXPECT((cuMemcpyBatchAsync_v2)(dsts, srcs, sizes, 5, a, first, 2, stream), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuMemcpyBatchAsync(dsts, srcs, sizes, 5, a, first, 2, stream), CUDA_ERROR_INVALID_VALUE);
     first[1] = 0;
-    EXPECT((cuMemcpyBatchAsync_v2)(dsts, srcs, sizes, 5, a, first, 2, stream), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuMemcpyBatchAsync(dsts, srcs, sizes, 5, a, first, 2, stream), CUDA_ERROR_INVALID_VALUE);
     first[0] = 1;
-    EXPECT((cuMemcpyBatchAsync_v2)(dsts, srcs, sizes, 5, a, first, 1, stream), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuMemcpyBatchAsync(dsts, srcs, sizes, 5, a, first, 1, stream), CUDA_ERROR_INVALID_VALUE);
     first[0] = 0;
-    EXPECT((cuMemcpyBatchAsync_v2)(dsts, srcs, sizes, 5, a, first, 0, stream), CUDA_ERROR_INVALID_VALUE);
-    EXPECT((cuMemcpyBatchAsync_v2)(dsts, srcs, sizes, 1, a, first, 2, stream), CUDA_ERROR_INVALID_VALUE);
-    EXPECT((cuMemcpyBatchAsync_v2)(dsts, srcs, sizes, 0, a, first, 1, stream), CUDA_ERROR_INVALID_VALUE);
-    EXPECT((cuMemcpyBatchAsync_v2)(NULL, srcs, sizes, 5, a, first, 1, stream), CUDA_ERROR_INVALID_VALUE);
-    EXPECT((cuMemcpyBatchAsync_v2)(dsts, NULL, sizes, 5, a, first, 1, stream), CUDA_ERROR_INVALID_VALUE);
-    EXPECT((cuMemcpyBatchAsync_v2)(dsts, srcs, NULL, 5, a, first, 1, stream), CUDA_ERROR_INVALID_VALUE);
-    EXPECT((cuMemcpyBatchAsync_v2)(dsts, srcs, sizes, 5, NULL, first, 1, stream), CUDA_ERROR_INVALID_VALUE);
-    EXPECT((cuMemcpyBatchAsync_v2)(dsts, srcs, sizes, 5, a, NULL, 1, stream), CUDA_ERROR_INVALID_VALUE);
-    EXPECT((cuMemcpyBatchAsync_v2)(dsts, srcs, sizes, 5, a, first, 1, NULL), CUDA_ERROR_INVALID_VALUE);
-    EXPECT((cuMemcpyBatchAsync_v2)(dsts, srcs, sizes, 5, a, first, 1, CU_STREAM_LEGACY), CUDA_ERROR_INVALID_VALUE);
-    EXPECT((cuMemcpyBatchAsync_v2)(dsts, srcs, sizes, 5, a, first, 1, (CUstream)p), CUDA_ERROR_INVALID_HANDLE);
+    EXPECT(cuMemcpyBatchAsync(dsts, srcs, sizes, 5, a, first, 0, stream), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuMemcpyBatchAsync(dsts, srcs, sizes, 1, a, first, 2, stream), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuMemcpyBatchAsync(dsts, srcs, sizes, 0, a, first, 1, stream), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuMemcpyBatchAsync(NULL, srcs, sizes, 5, a, first, 1, stream), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuMemcpyBatchAsync(dsts, NULL, sizes, 5, a, first, 1, stream), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuMemcpyBatchAsync(dsts, srcs, NULL, 5, a, first, 1, stream), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuMemcpyBatchAsync(dsts, srcs, sizes, 5, NULL, first, 1, stream), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuMemcpyBatchAsync(dsts, srcs, sizes, 5, a, NULL, 1, stream), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuMemcpyBatchAsync(dsts, srcs, sizes, 5, a, first, 1, NULL), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuMemcpyBatchAsync(dsts, srcs, sizes, 5, a, first, 1, CU_STREAM_LEGACY), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuMemcpyBatchAsync(dsts, srcs, sizes, 5, a, first, 1, (CUstream)p), CUDA_ERROR_INVALID_HANDLE);
     a[0].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_INVALID;
-    EXPECT((cuMemcpyBatchAsync_v2)(dsts, srcs, sizes, 5, a, first, 1, stream), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuMemcpyBatchAsync(dsts, srcs, sizes, 5, a, first, 1, stream), CUDA_ERROR_INVALID_VALUE);
     a[0] = attributes(CU_MEMCPY_SRC_ACCESS_ORDER_ANY, 2);
-    EXPECT((cuMemcpyBatchAsync_v2)(dsts, srcs, sizes, 5, a, first, 1, stream), CUDA_ERROR_INVALID_VALUE);
-    OK((cuMemcpyBatchAsync_v2)(dsts, srcs, sizes, 5, &a[1], first, 1, CU_STREAM_PER_THREAD));
+    EXPECT(cuMemcpyBatchAsync(dsts, srcs, sizes, 5, a, first, 1, stream), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemcpyBatchAsync(dsts, srcs, sizes, 5, &a[1], first, 1, CU_STREAM_PER_THREAD));
     OK(cuMemcpyBatchAsync_v2_ptsz(dsts, srcs, sizes, 5, &a[1], first, 1, NULL));
 
     /* One that cannot be: none is done. The older form says which. */
     OK(cuCtxSynchronize());
     OK(cuMemsetD8(p, 1, SIZE));
-    dsts[3] = 0x1234;
-    EXPECT((cuMemcpyBatchAsync)(dsts, srcs, sizes, 5, &a[1], first, 1, &failed, stream), CUDA_ERROR_INVALID_VALUE);
+    dsts[3] = p + SIZE - 99;
+    OK(cuGetProcAddress("cuMemcpyBatchAsync", (void **)&older, 12080, CU_GET_PROC_ADDRESS_DEFAULT, NULL));
+    EXPECT(older(dsts, srcs, sizes, 5, &a[1], first, 1, &failed, stream), CUDA_ERROR_INVALID_VALUE);
     TRUE(failed == 3);
-    EXPECT((cuMemcpyBatchAsync)(dsts, srcs, sizes, 5, &a[1], first, 1, &failed, NULL), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(older(dsts, srcs, sizes, 5, &a[1], first, 1, &failed, NULL), CUDA_ERROR_INVALID_VALUE);
     TRUE(failed == SIZE_MAX);
-    EXPECT((cuMemcpyBatchAsync)(dsts, srcs, sizes, 5, &a[1], first, 1, NULL, stream), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(older(dsts, srcs, sizes, 5, &a[1], first, 1, NULL, stream), CUDA_ERROR_INVALID_VALUE);
     OK(cuMemcpyDtoH(back, p, SIZE));
     for (int i = 0; i < SIZE; i++)
         TRUE(back[i] == 1);
-    OK((cuMemcpyBatchAsync)(dsts, srcs, sizes, 3, &a[1], first, 1, &failed, stream));
+    OK(older(dsts, srcs, sizes, 3, &a[1], first, 1, &failed, stream));
     OK(cuStreamSynchronize(stream));
     OK(cuMemcpyDtoH(back, p, 300));
     TRUE(!memcmp(back, host, 300));
@@ -163,6 +165,7 @@ static void boxes(void)
     CUDA_MEMCPY3D_BATCH_OP o[3], bad;
     CUarray a, b, wide;
     size_t failed = 99;
+    CUresult (*older)(size_t, CUDA_MEMCPY3D_BATCH_OP *, size_t *, unsigned long long, CUstream);
 
     for (int i = 0; i < 192; i++)
         (&in[0][0][0])[i] = (uint16_t)(i * 331);
@@ -191,7 +194,7 @@ static void boxes(void)
     o[2] = operation(pointer(at(out), 5, 3), in_array(b, 3, 2, 0), 5, 3, 2);
     o[2].flags = CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE;
     memset(out, 0, sizeof out);
-    OK((cuMemcpy3DBatchAsync_v2)(3, o, 0, stream));
+    OK(cuMemcpy3DBatchAsync(3, o, 0, stream));
     OK(cuStreamSynchronize(stream));
     TRUE(!memcmp(out, model, sizeof out));
     OK(cuMemcpyDtoH(back, p, sizeof in[3]));
@@ -207,7 +210,7 @@ static void boxes(void)
         bad = o[1];                                                                                                    \
         change;                                                                                                        \
         EXPECT(cuMemcpy3DWithAttributesAsync(&bad, 0, stream), CUDA_ERROR_INVALID_VALUE);                              \
-        EXPECT((cuMemcpy3DBatchAsync_v2)(1, &bad, 0, stream), CUDA_ERROR_INVALID_VALUE);                               \
+        EXPECT(cuMemcpy3DBatchAsync(1, &bad, 0, stream), CUDA_ERROR_INVALID_VALUE);                               \
     } while (0)
     BAD(bad.extent.width = 0);
     BAD(bad.extent.height = 0);
@@ -231,16 +234,17 @@ static void boxes(void)
     EXPECT(cuMemcpy3DWithAttributesAsync(NULL, 0, stream), CUDA_ERROR_INVALID_VALUE);
     EXPECT(cuMemcpy3DWithAttributesAsync(&o[1], 1, stream), CUDA_ERROR_INVALID_VALUE);
     EXPECT(cuMemcpy3DWithAttributesAsync(&o[1], 0, (CUstream)p), CUDA_ERROR_INVALID_HANDLE);
-    EXPECT((cuMemcpy3DBatchAsync_v2)(0, o, 0, stream), CUDA_ERROR_INVALID_VALUE);
-    EXPECT((cuMemcpy3DBatchAsync_v2)(3, NULL, 0, stream), CUDA_ERROR_INVALID_VALUE);
-    EXPECT((cuMemcpy3DBatchAsync_v2)(3, o, 1, stream), CUDA_ERROR_INVALID_VALUE);
-    EXPECT((cuMemcpy3DBatchAsync_v2)(3, o, 0, NULL), CUDA_ERROR_INVALID_VALUE);
-    EXPECT((cuMemcpy3DBatchAsync_v2)(3, o, 0, (CUstream)p), CUDA_ERROR_INVALID_HANDLE);
-    OK((cuMemcpy3DBatchAsync)(3, o, &failed, 0, stream));
+    EXPECT(cuMemcpy3DBatchAsync(0, o, 0, stream), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuMemcpy3DBatchAsync(3, NULL, 0, stream), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuMemcpy3DBatchAsync(3, o, 1, stream), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuMemcpy3DBatchAsync(3, o, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuMemcpy3DBatchAsync(3, o, 0, (CUstream)p), CUDA_ERROR_INVALID_HANDLE);
+    OK(cuGetProcAddress("cuMemcpy3DBatchAsync", (void **)&older, 12080, CU_GET_PROC_ADDRESS_DEFAULT, NULL));
+    OK(older(3, o, &failed, 0, stream));
     o[2].extent.width = 6;
-    EXPECT((cuMemcpy3DBatchAsync)(3, o, &failed, 0, stream), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(older(3, o, &failed, 0, stream), CUDA_ERROR_INVALID_VALUE);
     TRUE(failed == 2);
-    EXPECT((cuMemcpy3DBatchAsync)(3, o, &failed, 5, stream), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(older(3, o, &failed, 5, stream), CUDA_ERROR_INVALID_VALUE);
     TRUE(failed == SIZE_MAX);
     OK(cuArrayDestroy(a));
     OK(cuArrayDestroy(b));
@@ -255,7 +259,7 @@ int main(void)
     start();
     for (int i = 0; i < SIZE; i++)
         host[i] = (unsigned char)(i * 13 + i / 256);
-    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
     OK(cuMemAlloc(&p, SIZE));
     OK(cuMemAlloc(&q, SIZE));
     OK(cuMemHostAlloc((void **)&pinned, SIZE, 0));

@@ -3,11 +3,34 @@
 
 static unsigned char host[256], back[256];
 
+/* In the null stream it is behind all of both contexts' work, and before what comes later in the other one. */
+static void in_order(CUcontext here, CUdeviceptr p, CUcontext there, CUdeviceptr q, CUstream far)
+{
+    CUmodule module;
+    CUfunction nap;
+
+    OK(cuCtxPushCurrent(there));
+    OK(cuMemsetD8Async(q, 1, 256, far));
+    OK(cuCtxSynchronize());
+    OK(cuModuleLoadData(&module, ptx));
+    OK(cuModuleGetFunction(&nap, module, "nap"));
+    OK(launch_nap(nap, far, 100));
+    OK(cuMemsetD8Async(q, 2, 256, far));
+    OK(cuCtxPopCurrent(NULL));
+    OK(cuMemcpyPeer(p, here, q, there, 256));
+    OK(cuMemsetD8Async(q, 3, 256, far));
+    OK(cuMemcpyDtoH(back, p, 256));
+    TRUE(back[0] == 2 && back[255] == 2);
+    OK(cuMemcpyPeerAsync(p, here, q, there, 256, NULL));
+    OK(cuStreamSynchronize(NULL));
+    OK(cuMemcpyDtoH(back, p, 256));
+    TRUE(back[0] == 3 && back[255] == 3);
+}
+
 static void copies(CUcontext here, CUcontext there)
 {
     CUDA_MEMCPY3D_PEER c = {0};
     CUDA_ARRAY_DESCRIPTOR d = {.Width = 32, .Height = 8, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
-    CUfunction nap = kernel("nap");
     CUdeviceptr p, q;
     CUarray array;
     CUstream stream, far;
@@ -25,35 +48,14 @@ static void copies(CUcontext here, CUcontext there)
     OK(cuMemcpyDtoH(back, q, 256));
     TRUE(!memcmp(back, host, 256));
     OK(cuMemsetD8(p, 0, 256));
+    OK(cuCtxSynchronize());
     OK(cuMemcpyPeerAsync(p + 10, here, q + 20, there, 100, stream));
     OK(cuStreamSynchronize(stream));
     OK(cuMemcpyDtoH(back, p, 256));
     TRUE(!memcmp(back + 10, host + 20, 100) && back[9] == 0 && back[110] == 0);
 
-    /* In the null stream it is behind all of both contexts' work, and before what comes later in the other one. */
-    OK(cuCtxPushCurrent(there));
-    OK(cuMemsetD8Async(q, 1, 256, far));
-    OK(cuCtxSynchronize());
-    {
-        uint32_t milliseconds = 100;
-        void *arguments[] = {&milliseconds};
-        CUmodule module;
-        CUfunction far_nap;
-        OK(cuModuleLoadData(&module, ptx));
-        OK(cuModuleGetFunction(&far_nap, module, "nap"));
-        OK(cuLaunchKernel(far_nap, 1, 1, 1, 8, 4, 1, 0, far, arguments, NULL));
-    }
-    OK(cuMemsetD8Async(q, 2, 256, far));
-    OK(cuCtxPopCurrent(NULL));
-    OK(cuMemcpyPeer(p, here, q, there, 256));
-    OK(cuMemsetD8Async(q, 3, 256, far));
-    OK(cuMemcpyDtoH(back, p, 256));
-    TRUE(back[0] == 2 && back[255] == 2);
-    OK(launch_nap(nap, stream, 1));
-    OK(cuMemcpyPeerAsync(p, here, q, there, 256, NULL));
-    OK(cuStreamSynchronize(NULL));
-    OK(cuMemcpyDtoH(back, p, 256));
-    TRUE(back[0] == 3 && back[255] == 3);
+    if (here != there)                             /* within one it does not wait for such a stream */
+        in_order(here, p, there, q, far);
 
     EXPECT(cuMemcpyPeer(q, NULL, p, here, 16), CUDA_ERROR_INVALID_CONTEXT);
     EXPECT(cuMemcpyPeer(q, there, p, (CUcontext)stream, 16), CUDA_ERROR_INVALID_CONTEXT);
@@ -160,6 +162,7 @@ static void processes(void)
     CUipcEventHandle shared = {{0}};
     CUdeviceptr p, q;
     CUevent event, other;
+    CUresult (*older)(CUdeviceptr *, CUipcMemHandle, unsigned);
     int value;
 
     OK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, 0));
@@ -173,8 +176,9 @@ static void processes(void)
     EXPECT(cuIpcOpenMemHandle(&q, memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_ERROR_NOT_SUPPORTED);
     EXPECT(cuIpcOpenMemHandle(&q, memory, 0), CUDA_ERROR_INVALID_VALUE);
     EXPECT(cuIpcOpenMemHandle(NULL, memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_ERROR_INVALID_VALUE);
-    EXPECT((cuIpcOpenMemHandle)(&q, memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_ERROR_NOT_SUPPORTED);
-    EXPECT((cuIpcOpenMemHandle)(&q, memory, 2), CUDA_ERROR_INVALID_VALUE);
+    OK(cuGetProcAddress("cuIpcOpenMemHandle", (void **)&older, 4010, CU_GET_PROC_ADDRESS_DEFAULT, NULL));
+    EXPECT(older(&q, memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_ERROR_NOT_SUPPORTED);
+    EXPECT(older(&q, memory, 2), CUDA_ERROR_INVALID_VALUE);
     EXPECT(cuIpcCloseMemHandle(p), CUDA_ERROR_INVALID_VALUE);
     EXPECT(cuIpcGetEventHandle(&shared, event), CUDA_ERROR_INVALID_HANDLE); /* not made for it */
     EXPECT(cuIpcGetEventHandle(&shared, (CUevent)p), CUDA_ERROR_INVALID_HANDLE);
@@ -205,6 +209,7 @@ int main(void)
     EXPECT(cuCtxEnablePeerAccess(second, 0), CUDA_ERROR_INVALID_CONTEXT);
     EXPECT(cuCtxDisablePeerAccess(second), CUDA_ERROR_INVALID_CONTEXT);
     EXPECT(cuMemcpyPeer(0, second, 0, here, 0), CUDA_ERROR_INVALID_CONTEXT);
+    OK(cuCtxPopCurrent(NULL));
     OK(cuCtxSetCurrent(NULL));
     EXPECT(cuCtxEnablePeerAccess(there, 0), CUDA_ERROR_INVALID_CONTEXT);
     return 0;
