@@ -16,7 +16,8 @@ def test_a_box_out_of_a_box_into_a_box(any_bench):
         Copy3D(
             width=6, height=3, depth=2,
             source=a, source_pitch=20, source_height=7, source_x=3, source_y=2, source_z=1,
-            destination=b, destination_pitch=32, destination_height=9, destination_x=5, destination_y=4, destination_z=2,
+            destination=b, destination_pitch=32, destination_height=9,
+            destination_x=5, destination_y=4, destination_z=2,
         )
     )  # fmt: skip
     expected = np.zeros((4, 9, 32), np.uint8)

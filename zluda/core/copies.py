@@ -31,7 +31,6 @@ class Copy2D:
     destination_x: int = 0
     destination_y: int = 0
 
-
     def whole(self) -> Copy3D:
         """The same as a copy of one slice."""
         return Copy3D(

@@ -38,6 +38,9 @@ static void linear(unsigned char *pinned)
     OK(cuMemcpyDtoH(back, p, SIZE));
     TRUE(!memcmp(back, host, 300) && back[300] == 1 && back[999] == 1 && back[1000] == host[500] && back[1001] == 1);
 
+    a[1].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_INVALID; /* the last two copies' */
+    EXPECT(cuMemcpyBatchAsync(dsts, srcs, sizes, 5, a, first, 2, stream), CUDA_ERROR_INVALID_VALUE);
+    a[1].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
     first[1] = 5;
     EXPECT(cuMemcpyBatchAsync(dsts, srcs, sizes, 5, a, first, 2, stream), CUDA_ERROR_INVALID_VALUE);
     first[1] = 0;

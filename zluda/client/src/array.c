@@ -161,11 +161,15 @@ zl_array *zl_array_new(zl_context *context, const CUDA_ARRAY3D_DESCRIPTOR *descr
         return NULL;
     }
     for (unsigned i = 0; i < array->planes; i++) {
-        CUDA_ARRAY3D_DESCRIPTOR d = {.Width = descriptor->Width >> planes[i].narrower, .Height = descriptor->Height >> planes[i].lower,
-                                     .Format = planes[i].format, .NumChannels = planes[i].channels, .Flags = descriptor->Flags};
+        CUDA_ARRAY3D_DESCRIPTOR d = *descriptor;
         uint64_t plane_handle;
         size_t plane_size;
-        zl_array *plane = zl_array_new(context, &d, true, &plane_handle, &plane_size);
+        zl_array *plane;
+        d.Width >>= planes[i].narrower;
+        d.Height >>= planes[i].lower;
+        d.Format = planes[i].format;
+        d.NumChannels = planes[i].channels;
+        plane = zl_array_new(context, &d, true, &plane_handle, &plane_size);
         if (!plane) {
             zl_array_forget(*handle);
             return NULL;

@@ -16,8 +16,8 @@ static bool attributes_valid(CUmemcpySrcAccessOrder order, unsigned flags)
            !(flags & ~(unsigned)CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE);
 }
 
-static CUresult check_linear(zl_context *context, CUdeviceptr dst, CUdeviceptr src, size_t size, const CUmemcpyAttributes *attributes,
-                             item *item)
+static CUresult check_linear(zl_context *context, CUdeviceptr dst, CUdeviceptr src, size_t size,
+                             const CUmemcpyAttributes *attributes, item *item)
 {
     zl_operand to = {.type = CU_MEMORYTYPE_UNIFIED, .base = dst}, from = {.type = CU_MEMORYTYPE_UNIFIED, .base = src};
 
@@ -37,15 +37,18 @@ static const zl_array *array_of(const CUmemcpy3DOperand *operand)
 /* An operand in bytes. Lengths are in elements of `element` bytes. */
 static CUresult convert(const CUmemcpy3DOperand *operand, CUextent3D extent, size_t element, zl_operand *converted)
 {
+    size_t row;
+
     if (operand->type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
         CUoffset3D at = operand->op.array.offset;
         *converted = (zl_operand){.type = CU_MEMORYTYPE_ARRAY, .array = operand->op.array.array, .y = at.y, .z = at.z};
         return __builtin_mul_overflow(at.x, element, &converted->x) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     }
-    if (operand->type != CU_MEMCPY_OPERAND_TYPE_POINTER || (operand->op.ptr.rowLength && operand->op.ptr.rowLength < extent.width))
+    row = operand->op.ptr.rowLength;
+    if (operand->type != CU_MEMCPY_OPERAND_TYPE_POINTER || (row && row < extent.width))
         return CUDA_ERROR_INVALID_VALUE;
     *converted = (zl_operand){.type = CU_MEMORYTYPE_UNIFIED, .base = operand->op.ptr.ptr, .rows = operand->op.ptr.layerHeight};
-    return __builtin_mul_overflow(operand->op.ptr.rowLength, element, &converted->pitch) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    return __builtin_mul_overflow(row, element, &converted->pitch) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 static CUresult check_3d(zl_context *context, const CUDA_MEMCPY3D_BATCH_OP *op, item *item)
@@ -59,8 +62,8 @@ static CUresult check_3d(zl_context *context, const CUDA_MEMCPY3D_BATCH_OP *op, 
         return CUDA_ERROR_INVALID_VALUE;
     if ((to_array && from_array && to_array->element != from_array->element) ||
         __builtin_mul_overflow(op->extent.width, element, &box.width) ||
-        convert(&op->dst, op->extent, element, &to) != CUDA_SUCCESS || convert(&op->src, op->extent, element, &from) != CUDA_SUCCESS ||
-        !box.width)
+        convert(&op->dst, op->extent, element, &to) != CUDA_SUCCESS ||
+        convert(&op->src, op->extent, element, &from) != CUDA_SUCCESS || !box.width)
         return CUDA_ERROR_INVALID_VALUE;
     item->order = op->srcAccessOrder;
     item->empty = false;
@@ -143,8 +146,8 @@ CUresult zl_cuMemcpyBatchAsync(zl_context *context, CUdeviceptr *dsts, CUdevicep
     return result;
 }
 
-CUresult zl_cuMemcpyWithAttributesAsync(zl_context *context, CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes *attr,
-                                        CUstream hStream)
+CUresult zl_cuMemcpyWithAttributesAsync(zl_context *context, CUdeviceptr dst, CUdeviceptr src, size_t size,
+                                        CUmemcpyAttributes *attr, CUstream hStream)
 {
     item item;
     CUresult result = attr ? check_linear(context, dst, src, size, attr, &item) : CUDA_ERROR_INVALID_VALUE;
@@ -195,7 +198,8 @@ CUresult zl_cuMemcpy3DBatchAsync(zl_context *context, size_t numOps, CUDA_MEMCPY
     return result;
 }
 
-CUresult zl_cuMemcpy3DWithAttributesAsync(zl_context *context, CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags, CUstream hStream)
+CUresult zl_cuMemcpy3DWithAttributesAsync(zl_context *context, CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags,
+                                          CUstream hStream)
 {
     item item;
     CUresult result = op && !flags ? check_3d(context, op, &item) : CUDA_ERROR_INVALID_VALUE;

@@ -16,8 +16,8 @@ static CUresult copy_2d(zl_context *context, const CUDA_MEMCPY2D *c, CUstream st
         return CUDA_ERROR_INVALID_VALUE;
     to = (zl_operand){.type = c->dstMemoryType, .base = base_of(c->dstMemoryType, c->dstHost, c->dstDevice), .array = c->dstArray,
                       .x = c->dstXInBytes, .y = c->dstY, .pitch = c->dstPitch};
-    from = (zl_operand){.type = c->srcMemoryType, .base = base_of(c->srcMemoryType, c->srcHost, c->srcDevice), .array = c->srcArray,
-                        .x = c->srcXInBytes, .y = c->srcY, .pitch = c->srcPitch};
+    from = (zl_operand){.type = c->srcMemoryType, .base = base_of(c->srcMemoryType, c->srcHost, c->srcDevice),
+                        .array = c->srcArray, .x = c->srcXInBytes, .y = c->srcY, .pitch = c->srcPitch};
     return zl_box_copy_all(context, &to, &from, (zl_box){c->WidthInBytes, c->Height, 1}, stream, mode);
 }
 
@@ -46,8 +46,8 @@ static CUresult copy_3d(zl_context *context, const CUDA_MEMCPY3D *c, CUstream st
         return CUDA_ERROR_INVALID_VALUE;
     to = (zl_operand){.type = c->dstMemoryType, .base = base_of(c->dstMemoryType, c->dstHost, c->dstDevice), .array = c->dstArray,
                       .x = c->dstXInBytes, .y = c->dstY, .z = c->dstZ, .pitch = c->dstPitch, .rows = c->dstHeight};
-    from = (zl_operand){.type = c->srcMemoryType, .base = base_of(c->srcMemoryType, c->srcHost, c->srcDevice), .array = c->srcArray,
-                        .x = c->srcXInBytes, .y = c->srcY, .z = c->srcZ, .pitch = c->srcPitch, .rows = c->srcHeight};
+    from = (zl_operand){.type = c->srcMemoryType, .base = base_of(c->srcMemoryType, c->srcHost, c->srcDevice),
+                        .array = c->srcArray, .x = c->srcXInBytes, .y = c->srcY, .z = c->srcZ, .pitch = c->srcPitch, .rows = c->srcHeight};
     return zl_box_copy_all(context, &to, &from, (zl_box){c->WidthInBytes, c->Height, c->Depth}, stream, mode);
 }
 
@@ -75,12 +75,18 @@ static zl_operand in_array(CUarray array, size_t offset)
     return (zl_operand){.type = CU_MEMORYTYPE_ARRAY, .array = array, .x = offset};
 }
 
-static zl_operand in_memory(CUmemorytype type, uint64_t base)
+static zl_operand in_device(CUdeviceptr base)
 {
-    return (zl_operand){.type = type, .base = base};
+    return (zl_operand){.type = CU_MEMORYTYPE_DEVICE, .base = base};
 }
 
-static CUresult copy_row(zl_context *context, zl_operand to, zl_operand from, size_t bytes, CUstream stream, enum zl_copy_mode mode)
+static zl_operand in_host(const void *base)
+{
+    return (zl_operand){.type = CU_MEMORYTYPE_HOST, .base = (uint64_t)(uintptr_t)base};
+}
+
+static CUresult copy_row(zl_context *context, zl_operand to, zl_operand from, size_t bytes, CUstream stream,
+                         enum zl_copy_mode mode)
 {
     if ((to.type == CU_MEMORYTYPE_ARRAY && !one_dimensional(to.array)) ||
         (from.type == CU_MEMORYTYPE_ARRAY && !one_dimensional(from.array)))
@@ -91,7 +97,7 @@ static CUresult copy_row(zl_context *context, zl_operand to, zl_operand from, si
 CUresult zl_cuMemcpyDtoA_v2(zl_context *context, CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount,
                             CUstream default_stream)
 {
-    return copy_row(context, in_array(dstArray, dstOffset), in_memory(CU_MEMORYTYPE_DEVICE, srcDevice), ByteCount, default_stream,
+    return copy_row(context, in_array(dstArray, dstOffset), in_device(srcDevice), ByteCount, default_stream,
                     ZL_COPY_NOW);
 }
 
@@ -102,20 +108,20 @@ CUresult zl_cuMemcpyAtoD_v2(zl_context *context, CUdeviceptr dstDevice, CUarray 
 
     if (array && array->element && dstDevice % array->element) /* "must be naturally aligned with the array elements" */
         return CUDA_ERROR_INVALID_VALUE;
-    return copy_row(context, in_memory(CU_MEMORYTYPE_DEVICE, dstDevice), in_array(srcArray, srcOffset), ByteCount, default_stream,
+    return copy_row(context, in_device(dstDevice), in_array(srcArray, srcOffset), ByteCount, default_stream,
                     ZL_COPY_NOW);
 }
 
 static CUresult host_to_array(zl_context *context, CUarray array, size_t offset, const void *host, size_t bytes, CUstream stream,
                               enum zl_copy_mode mode)
 {
-    return copy_row(context, in_array(array, offset), in_memory(CU_MEMORYTYPE_HOST, (uint64_t)(uintptr_t)host), bytes, stream, mode);
+    return copy_row(context, in_array(array, offset), in_host(host), bytes, stream, mode);
 }
 
 static CUresult array_to_host(zl_context *context, const void *host, CUarray array, size_t offset, size_t bytes, CUstream stream,
                               enum zl_copy_mode mode)
 {
-    return copy_row(context, in_memory(CU_MEMORYTYPE_HOST, (uint64_t)(uintptr_t)host), in_array(array, offset), bytes, stream, mode);
+    return copy_row(context, in_host(host), in_array(array, offset), bytes, stream, mode);
 }
 
 CUresult zl_cuMemcpyHtoA_v2(zl_context *context, CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount,
@@ -150,5 +156,6 @@ CUresult zl_cuMemcpyAtoA_v2(zl_context *context, CUarray dstArray, size_t dstOff
 
     if (to && from && to->element != from->element)
         return CUDA_ERROR_INVALID_VALUE;
-    return copy_row(context, in_array(dstArray, dstOffset), in_array(srcArray, srcOffset), ByteCount, default_stream, ZL_COPY_NOW);
+    return copy_row(context, in_array(dstArray, dstOffset), in_array(srcArray, srcOffset), ByteCount, default_stream,
+                    ZL_COPY_NOW);
 }

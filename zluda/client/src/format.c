@@ -12,7 +12,8 @@ struct format {
 #define U16 CU_AD_FORMAT_UNSIGNED_INT16
 /* Luminance, then both chrominances together, which are `narrower` and `lower` by these shifts. */
 #define SEMIPLANAR(name, depth, narrower, lower) {name, 3, 0, 2, {{depth, 1, 0, 0}, {depth, 2, narrower, lower}}}
-#define PLANAR(name, depth, narrower, lower) {name, 3, 0, 3, {{depth, 1, 0, 0}, {depth, 1, narrower, lower}, {depth, 1, narrower, lower}}}
+#define PLANAR(name, depth, narrower, lower)                                                                                 \
+    {name, 3, 0, 3, {{depth, 1, 0, 0}, {depth, 1, narrower, lower}, {depth, 1, narrower, lower}}}
 #define PACKED(name, channels, bytes) {name, channels, bytes, 0, {{0}}}
 
 /* Those whose channels are not the program's to choose. */
@@ -103,5 +104,7 @@ CUresult zl_format_find(CUarray_format format, unsigned channels, unsigned *elem
         *count = fixed[i].count;
         return channels == fixed[i].channels ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     }
-    return not_built(format) ? zl_not_supported("cuArrayCreate", "block-compressed and packed YUV formats") : CUDA_ERROR_INVALID_VALUE;
+    if (not_built(format))
+        return zl_not_supported("cuArrayCreate", "block-compressed and packed YUV formats");
+    return CUDA_ERROR_INVALID_VALUE;
 }

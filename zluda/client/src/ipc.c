@@ -9,12 +9,12 @@ CUresult zl_cuIpcGetMemHandle(zl_context *context, CUipcMemHandle *pHandle, CUde
     (void)context, (void)pHandle;
     if (!zl_range_find(dptr, &range) || range.kind != ZL_RANGE_DEVICE || range.base != dptr)
         return CUDA_ERROR_INVALID_VALUE;
-    return CUDA_ERROR_NOT_SUPPORTED;
+    return zl_not_supported("cuIpcGetMemHandle", "");
 }
 
 static CUresult open_memory(unsigned flags)
 {
-    return flags == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+    return flags == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ? zl_not_supported("cuIpcOpenMemHandle", "") : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult zl_cuIpcOpenMemHandle(zl_context *context, CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
@@ -42,11 +42,11 @@ CUresult zl_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
     (void)pHandle;
     if (!found || !(found->flags & CU_EVENT_INTERPROCESS)) /* and cuEventCreate makes none of these */
         return CUDA_ERROR_INVALID_HANDLE;
-    return CUDA_ERROR_NOT_SUPPORTED;
+    return zl_not_supported("cuIpcGetEventHandle", "");
 }
 
 CUresult zl_cuIpcOpenEventHandle(zl_context *context, CUevent *phEvent, CUipcEventHandle handle)
 {
     (void)context, (void)phEvent, (void)handle;
-    return CUDA_ERROR_NOT_SUPPORTED;
+    return zl_not_supported("cuIpcOpenEventHandle", "");
 }

@@ -79,8 +79,8 @@ static CUresult build(mipmapped *mipmap, const CUDA_ARRAY3D_DESCRIPTOR *whole, u
     return CUDA_SUCCESS;
 }
 
-CUresult zl_cuMipmappedArrayCreate(zl_context *context, CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
-                                   unsigned int numMipmapLevels)
+CUresult zl_cuMipmappedArrayCreate(zl_context *context, CUmipmappedArray *pHandle,
+                                   const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc, unsigned int numMipmapLevels)
 {
     CUDA_ARRAY3D_DESCRIPTOR descriptor;
     unsigned levels;
@@ -114,7 +114,8 @@ CUresult zl_cuMipmappedArrayCreate(zl_context *context, CUmipmappedArray *pHandl
     return CUDA_SUCCESS;
 }
 
-CUresult zl_cuMipmappedArrayGetLevel(zl_context *context, CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level)
+CUresult zl_cuMipmappedArrayGetLevel(zl_context *context, CUarray *pLevelArray, CUmipmappedArray hMipmappedArray,
+                                     unsigned int level)
 {
     const mipmapped *mipmap = zl_handle_get(ZL_MIPMAPPED_ARRAY, (uint64_t)hMipmappedArray);
 

@@ -37,8 +37,8 @@ static CUresult copy_between(zl_context *here, zl_context *to_context, const zl_
     return result == CUDA_SUCCESS && null_stream && foreign ? zl_turn(here, stream) : result;
 }
 
-static CUresult copy_bytes(zl_context *here, CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t size,
-                           CUstream stream, enum zl_copy_mode mode)
+static CUresult copy_bytes(zl_context *here, CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context,
+                           size_t size, CUstream stream, enum zl_copy_mode mode)
 {
     zl_operand to = {.type = CU_MEMORYTYPE_DEVICE, .base = dst}, from = {.type = CU_MEMORYTYPE_DEVICE, .base = src};
     zl_context *to_context, *from_context;
@@ -50,8 +50,8 @@ static CUresult copy_bytes(zl_context *here, CUdeviceptr dst, CUcontext dst_cont
     return copy_between(here, to_context, &to, from_context, &from, (zl_box){size, 1, 1}, stream, mode);
 }
 
-CUresult zl_cuMemcpyPeer(zl_context *context, CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
-                         size_t ByteCount, CUstream default_stream)
+CUresult zl_cuMemcpyPeer(zl_context *context, CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+                         CUcontext srcContext, size_t ByteCount, CUstream default_stream)
 {
     return copy_bytes(context, dstDevice, dstContext, srcDevice, srcContext, ByteCount, default_stream, ZL_COPY_NOW);
 }
@@ -92,8 +92,8 @@ static CUresult copy_3d(zl_context *here, const CUDA_MEMCPY3D_PEER *c, CUstream 
         return result;
     to = (zl_operand){.type = c->dstMemoryType, .base = base_of(c->dstMemoryType, c->dstHost, c->dstDevice), .array = c->dstArray,
                       .x = c->dstXInBytes, .y = c->dstY, .z = c->dstZ, .pitch = c->dstPitch, .rows = c->dstHeight};
-    from = (zl_operand){.type = c->srcMemoryType, .base = base_of(c->srcMemoryType, c->srcHost, c->srcDevice), .array = c->srcArray,
-                        .x = c->srcXInBytes, .y = c->srcY, .z = c->srcZ, .pitch = c->srcPitch, .rows = c->srcHeight};
+    from = (zl_operand){.type = c->srcMemoryType, .base = base_of(c->srcMemoryType, c->srcHost, c->srcDevice),
+                        .array = c->srcArray, .x = c->srcXInBytes, .y = c->srcY, .z = c->srcZ, .pitch = c->srcPitch, .rows = c->srcHeight};
     return copy_between(here, to_context, &to, from_context, &from, (zl_box){c->WidthInBytes, c->Height, c->Depth}, stream, mode);
 }
 
@@ -137,7 +137,8 @@ static bool linked(CUdevice source, CUdevice destination)
 
 CUresult zl_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice)
 {
-    if (attrib < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK || attrib > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
+    if (attrib < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
+        attrib > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
         return CUDA_ERROR_INVALID_VALUE;
     if (!linked(srcDevice, dstDevice))
         return CUDA_ERROR_INVALID_DEVICE;
