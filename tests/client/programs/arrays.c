@@ -395,6 +395,47 @@ static void ends(void)
     EXPECT(cuArrayDestroy((CUarray)stream), CUDA_ERROR_INVALID_HANDLE);
 }
 
+/* Each thread makes, fills, reads and destroys its own. */
+static void *work(void *argument)
+{
+    unsigned number = (unsigned)(uintptr_t)argument;
+    CUDA_ARRAY_DESCRIPTOR d = {.Width = 64, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1};
+    CUDA_ARRAY3D_DESCRIPTOR picture = describe(16, 16, 0, CU_AD_FORMAT_NV12, 3, 0);
+    CUcontext context;
+    CUstream stream;
+
+    OK(cuDevicePrimaryCtxRetain(&context, 0));
+    OK(cuCtxSetCurrent(context));
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    for (unsigned round = 0; round < 40; round++) {
+        uint32_t in[64], out[64];
+        CUarray array, two;
+        for (unsigned i = 0; i < 64; i++)
+            in[i] = number << 24 | round << 8 | i;
+        OK(cuArrayCreate(&array, &d));
+        OK(cuArray3DCreate(&two, &picture));
+        OK(cuMemcpyHtoAAsync(array, 0, in, sizeof in, stream));
+        OK(cuMemcpyAtoHAsync(out, array, 0, sizeof out, stream));
+        OK(cuStreamSynchronize(stream));
+        TRUE(!memcmp(in, out, sizeof in));
+        OK(cuArrayDestroy(two));
+        OK(cuArrayDestroy(array));
+    }
+    OK(cuStreamDestroy(stream));
+    OK(cuDevicePrimaryCtxRelease(0));
+    return NULL;
+}
+
+static void threads(void)
+{
+    pthread_t thread[8];
+
+    for (uintptr_t i = 0; i < 8; i++)
+        pthread_create(&thread[i], NULL, work, (void *)i);
+    for (int i = 0; i < 8; i++)
+        pthread_join(thread[i], NULL);
+}
+
 int main(void)
 {
     CUDA_ARRAY_DESCRIPTOR d = {.Width = 4, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
@@ -415,6 +456,7 @@ int main(void)
     planes();
     properties();
     ends();
+    threads();
     OK(cuMemGetInfo(&after, &total));
     TRUE(before == after);
     OK(cuDevicePrimaryCtxReset(0));
