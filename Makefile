@@ -1,4 +1,5 @@
 # make run: install and run the example.  make test: everything CI checks.  make bench: side-by-side measurements.
+# make soak SECONDS=3600: random operations, with memory and handles watched.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -11,7 +12,7 @@ unexport PYTHONPATH
 unexport PYTHONHOME
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: run test check bench lock clean
+.PHONY: run test check bench soak lock clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/.installed examples/vector_add
@@ -28,6 +29,10 @@ check: $(VENV)/.installed-tests
 
 bench: $(VENV)/.installed-tests
 	$(BIN)/python -m benchmarks
+
+SECONDS ?= 60
+soak: $(VENV)/.installed-tests
+	$(BIN)/python tools/soak.py $(SECONDS)
 
 examples/vector_add: examples/vector_add.c $(VENV)/.installed
 	$(CC) -std=c11 -O2 -Wall -Wextra -I"$$($(BIN)/zluda env --include)" $< -o $@ -L"$$($(BIN)/zluda env --library)" -l:libcuda.so.1
