@@ -17,6 +17,7 @@ from zluda.core.errors import CudaError, from_backend, invalid_value
 if TYPE_CHECKING:
     from zluda.core.context import Context
     from zluda.core.device import CudaDevice
+    from zluda.core.pool import MemoryPool
 
 ALIGNMENT = 512
 """Of every allocation, bytes. CUDA promises 256; programs have come to rely on what its driver does."""
@@ -35,6 +36,8 @@ class MemoryKind(Enum):
     """cuMemHostAlloc: pinned, in the window."""
     MODULE = "module"
     """A module's globals and const banks."""
+    MANAGED = "managed"
+    """cuMemAllocManaged: in the window, where host and device both reach it."""
 
 
 _ids = count(1)
@@ -52,6 +55,8 @@ class Allocation:
     """CU_MEMHOSTALLOC_* of host memory."""
     id: int = 0
     """CU_POINTER_ATTRIBUTE_BUFFER_ID: never used twice."""
+    pool: MemoryPool | None = None
+    """What it was allocated from; its context is then the device's primary one, active or not."""
 
     def __post_init__(self) -> None:
         self.id = next(_ids)
