@@ -208,6 +208,13 @@ class CudaDevice:
         context.activate()
         return context
 
+    def require_managed(self) -> None:
+        """CUDA_ERROR_NOT_SUPPORTED where kernels do not reach the window, in which managed memory lies."""
+        if not self.host_reaching:
+            raise CudaError(
+                "CUDA_ERROR_NOT_SUPPORTED", f"{self.name} has no managed memory: it cannot reach the host's"
+            )
+
     def memory_info(self) -> tuple[int, int]:
         """cuMemGetInfo: free and total bytes."""
         try:

@@ -58,7 +58,12 @@ class MemoryPool:
     """
 
     def __init__(self, device: CudaDevice, kind: MemoryKind = MemoryKind.DEVICE, max_size: int = 0) -> None:
-        """`max_size` bytes at most; 0 for no limit but the device's."""
+        """`max_size` bytes at most; 0 for no limit but the device's.
+
+        CUDA_ERROR_NOT_SUPPORTED for managed memory where the device does not reach the window.
+        """
+        if kind is MemoryKind.MANAGED:
+            device.require_managed()
         self.device = device
         self.kind = kind
         self.max_size = -(-max_size // GRANULE) * GRANULE

@@ -18,7 +18,7 @@
 
 /* --- contexts, streams, events, modules: what the client itself must know of them ------------------------------- */
 
-enum zl_kind { ZL_CONTEXT = 1, ZL_STREAM, ZL_EVENT, ZL_MODULE, ZL_FUNCTION, ZL_LIBRARY, ZL_KERNEL };
+enum zl_kind { ZL_CONTEXT = 1, ZL_STREAM, ZL_EVENT, ZL_MODULE, ZL_FUNCTION, ZL_LIBRARY, ZL_KERNEL, ZL_POOL };
 
 enum { ZL_LIMITS = 11 };
 
@@ -204,23 +204,48 @@ static inline bool zl_in_window(uint64_t address)
     return address - zl_state.window_base < zl_state.window_size;
 }
 
-enum zl_range_kind { ZL_RANGE_DEVICE = 1, ZL_RANGE_HOST, ZL_RANGE_GLOBAL };
+enum zl_range_kind { ZL_RANGE_DEVICE = 1, ZL_RANGE_HOST, ZL_RANGE_GLOBAL, ZL_RANGE_MANAGED, ZL_RANGE_REGISTERED };
 typedef struct zl_range {
     uint64_t base, size;
     enum zl_range_kind kind;
     unsigned flags;
-    uint64_t context;                    /* handle */
+    uint64_t context;                    /* handle; 0 for memory of a pool */
     uint64_t id;
     uint64_t module;                     /* of a global */
+    uint64_t pool;                       /* handle, or 0 */
+    CUdevice device;                     /* of memory of a pool */
+    bool sync_memops;                    /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
 } zl_range;
 void zl_range_add(zl_range range);
 bool zl_range_find(uint64_t address, zl_range *range);
 /* Takes out the range that starts at `base`, if it is of that kind. */
 bool zl_range_remove(uint64_t base, enum zl_range_kind kind, zl_range *range);
+/* Takes out what cuMemFree frees: device or managed memory, and any of a pool (`pools`). */
+bool zl_range_remove_allocation(uint64_t base, bool pools, zl_range *range);
+/* Enters a range if no byte of it is in another. */
+bool zl_range_add_apart(zl_range range);
+/* Sets `sync_memops` of the range that holds `address`; false if there is none. */
+bool zl_range_set_sync(uint64_t address, bool sync);
+/* Forgets everything: the driver process has ended. */
+void zl_range_clear(void);
 void zl_range_remove_context(uint64_t context);
 void zl_range_remove_module(uint64_t module);
 /* Whether `size` bytes from `address` lie in one range. */
 bool zl_range_holds(uint64_t address, uint64_t size);
+
+/* --- memory pools (pool.c) -------------------------------------------------------------------------------------- */
+
+typedef struct zl_pool {
+    unsigned place;                      /* what memory it has: the driver process knows the number */
+    enum zl_range_kind range_kind;
+    CUmemAllocationType type;
+    CUmemLocation location;
+    size_t max_size;
+    bool is_default;
+    uint64_t wire;                       /* its name in commands */
+    _Atomic uint32_t granted;            /* by device: access given with cuMemPoolSetAccess */
+} zl_pool;
+void zl_pools_forget(void);              /* the driver process has ended */
 
 /* --- streams (stream.c) ----------------------------------------------------------------------------------------- */
 
