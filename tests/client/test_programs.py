@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    "name", ["init", "device", "context", "memory", "stream", "launch", "module", "threads", "fork", "pool"]
+    "name", ["init", "device", "context", "memory", "stream", "launch", "module", "threads", "fork"]
 )
 def test_program(client: Client, name: str) -> None:
     client.check(f"{name}.c")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _FLAGS = enum("CUctx_flags")
 _SCHEDULING = {_FLAGS[f"CU_CTX_SCHED_{how}"] for how in ("AUTO", "SPIN", "YIELD", "BLOCKING_SYNC")}
 _HOST_FLAGS = sum(constant(f"CU_MEMHOSTALLOC_{what}") for what in ("PORTABLE", "DEVICEMAP", "WRITECOMBINED"))
+_ATTACH = [enum("CUmemAttach_flags")[f"CU_MEM_ATTACH_{whom}"] for whom in ("GLOBAL", "HOST")]
 
 _LIMIT = enum("CUlimit")
 LIMITS = {
@@ -273,21 +274,30 @@ class Context:
             raise invalid_value(f"unknown flags {flags:#x} for host memory")
         return self._allocate(size, MemoryKind.HOST, flags).address
 
+    def allocate_managed(self, size: int, flags: int) -> int:
+        """cuMemAllocManaged: the address of `size` bytes that host and devices share.
+
+        `flags` is CU_MEM_ATTACH_GLOBAL or CU_MEM_ATTACH_HOST. CUDA_ERROR_NOT_SUPPORTED for a device without.
+        """
+        if flags not in _ATTACH:
+            raise invalid_value(f"flags {flags:#x} for managed memory")
+        self.device.require_managed()
+        return self._allocate(size, MemoryKind.MANAGED, flags).address
+
     def _allocate(self, size: int, kind: MemoryKind, flags: int) -> Allocation:
         self.check()
         if size <= 0:
             raise invalid_value(f"an allocation of {size} bytes")
-        memory = self.device.memory
-        take = memory.allocate_host if kind is MemoryKind.HOST else memory.allocate
+        take = self.device.memory.allocate_kind
         try:
             with self.device.lock:
-                address = take(size)
+                address = take(size, kind)
         except CudaError as error:
             if error.name != "CUDA_ERROR_OUT_OF_MEMORY":
                 raise
             self.device.pools.await_frees()
             with self.device.lock:
-                address = take(size)
+                address = take(size, kind)
         allocation = Allocation(address, size, kind, self, flags)
         self.device.driver.memory.add(allocation)
         self._allocations[address] = allocation

@@ -17,8 +17,11 @@ from zluda.core.errors import CudaError, from_backend, invalid_value
 if TYPE_CHECKING:
     from zluda.core.context import Context
     from zluda.core.device import CudaDevice
+    from zluda.core.managed import Advice
     from zluda.core.pool import MemoryPool
 
+PAGE = 4096
+"""Of the host, bytes: managed memory is advised about by pages."""
 ALIGNMENT = 512
 """Of every allocation, bytes. CUDA promises 256; programs have come to rely on what its driver does."""
 PITCH = 512
@@ -57,6 +60,8 @@ class Allocation:
     """CU_POINTER_ATTRIBUTE_BUFFER_ID: never used twice."""
     pool: MemoryPool | None = None
     """What it was allocated from; its context is then the device's primary one, active or not."""
+    advice: Advice | None = None
+    """On managed memory, once there is some."""
 
     def __post_init__(self) -> None:
         self.id = next(_ids)
@@ -137,8 +142,8 @@ class DeviceMemory:
         self._in_use = 0
         self._host_in_use = 0
 
-    def allocate(self, size: int) -> int:
-        """`size` bytes (> 0) of device memory. CUDA_ERROR_OUT_OF_MEMORY."""
+    def allocate(self, size: int, alignment: int = ALIGNMENT) -> int:
+        """`size` bytes (> 0) of device memory, or of managed memory where there is some. CUDA_ERROR_OUT_OF_MEMORY."""
         device = self._device
         if device.host_reaching:
             if self._in_use + size > device.total_memory:
@@ -146,14 +151,20 @@ class DeviceMemory:
                 raise CudaError(
                     "CUDA_ERROR_OUT_OF_MEMORY", f"{size} bytes asked for, {free} bytes of {device.name} free"
                 )
-            address = self._from_window(size)
+            address = self._from_window(size, alignment)
         else:
             try:
-                address = device.open().allocate(size, ALIGNMENT)
+                address = device.open().allocate(size, alignment)
             except BackendError as error:
                 raise from_backend(error) from error
         self._in_use += size
         return address
+
+    def allocate_kind(self, size: int, kind: MemoryKind) -> int:
+        """Memory for an allocation of some kind."""
+        if kind is MemoryKind.HOST:
+            return self.allocate_host(size)
+        return self.allocate(size, PAGE if kind is MemoryKind.MANAGED else ALIGNMENT)
 
     def allocate_host(self, size: int) -> int:
         """`size` bytes (> 0) of pinned host memory, in the window. CUDA_ERROR_OUT_OF_MEMORY.
@@ -192,9 +203,9 @@ class DeviceMemory:
             free = min(free, self._device.open().memory()[0])
         return max(free, 0), total
 
-    def _from_window(self, size: int) -> int:
+    def _from_window(self, size: int, alignment: int = ALIGNMENT) -> int:
         try:
-            return self._window.allocate(size, ALIGNMENT)
+            return self._window.allocate(size, alignment)
         except MemoryError as error:
             raise CudaError(
                 "CUDA_ERROR_OUT_OF_MEMORY", f"no {size} bytes left in the memory window: {error}"

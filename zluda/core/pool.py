@@ -156,8 +156,7 @@ class MemoryPool:
         if self.max_size and self.reserved + size > self.max_size:
             message = f"{size} bytes more than the {self.reserved} of {self.max_size} that the pool may have"
             raise CudaError("CUDA_ERROR_OUT_OF_MEMORY", message)
-        memory = self.device.memory
-        address = memory.allocate_host(size) if self.kind is MemoryKind.HOST else memory.allocate(size)
+        address = self.device.memory.allocate_kind(size, self.kind)
         self.reserved += size
         self.reserved_high = max(self.reserved_high, self.reserved)
         return _Block(Allocation(address, size, self.kind, self.device.primary))

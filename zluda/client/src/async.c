@@ -1,20 +1,6 @@
 /* Stream-ordered allocation: the address comes from the driver process, where the pools are; freeing is posted. */
 #include "client.h"
 
-/* The wire's name of a stream, and its context: the current one is only needed for a default stream. */
-static CUresult enter(CUstream stream, zl_context **context, uint64_t *wire)
-{
-    CUresult result;
-
-    *context = NULL;
-    if (!stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) {
-        result = zl_enter_context(context);
-        if (result != CUDA_SUCCESS)
-            return result;
-    }
-    return zl_use_stream(stream, context, wire);
-}
-
 /* A patient command may wait for what is being freed. */
 static CUresult call(zl_context *context, uint64_t stream, const zl_pool *pool, size_t size, bool patient, uint64_t *address)
 {
@@ -70,7 +56,7 @@ CUresult zl_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemory
 {
     zl_context *context;
     uint64_t wire;
-    CUresult result = enter(hStream, &context, &wire);
+    CUresult result = zl_use_any_stream(hStream, &context, &wire);
     return result == CUDA_SUCCESS ? allocate(dptr, bytesize, pool, context, wire) : result;
 }
 
@@ -79,7 +65,7 @@ CUresult zl_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream
     zl_context *context;
     CUmemoryPool pool;
     uint64_t wire;
-    CUresult result = enter(hStream, &context, &wire);
+    CUresult result = zl_use_any_stream(hStream, &context, &wire);
 
     if (result == CUDA_SUCCESS)
         result = zl_cuDeviceGetMemPool(&pool, context->device);
@@ -92,7 +78,7 @@ CUresult zl_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
     zl_context *context;
     zl_range range;
     uint64_t wire;
-    CUresult result = enter(hStream, &context, &wire);
+    CUresult result = zl_use_any_stream(hStream, &context, &wire);
 
     if (result != CUDA_SUCCESS)
         return result;

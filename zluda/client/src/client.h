@@ -251,6 +251,8 @@ void zl_pools_forget(void);              /* the driver process has ended */
 
 /* The wire's name of a stream; `context` becomes the stream's own (a default stream is the given context's). */
 CUresult zl_use_stream(CUstream stream, zl_context **context, uint64_t *wire);
+/* The same where no context needs to be current but for a default stream. */
+CUresult zl_use_any_stream(CUstream stream, zl_context **context, uint64_t *wire);
 /* The event's handle; `context` becomes the event's if it is NULL. */
 CUresult zl_use_event(CUevent event, zl_context **context, uint64_t *wire);
 /* Waits until a synchronous copy may touch memory in this stream's order. */
