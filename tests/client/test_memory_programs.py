@@ -10,7 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.client.conftest import Client
 
-PROGRAMS = ["pool", "managed", "register"]
+PROGRAMS = ["pool", "managed", "register", "virtual"]
 
 ON_THE_DEVICE = r"""
 import ctypes
@@ -52,7 +52,8 @@ def from_pool(kind, where):
     props.allocType, props.location.type = kind, where
     pool = check(driver.cuMemPoolCreate(props))
     return pool, check(driver.cuMemAllocFromPoolAsync(4 * n, pool, stream))
-pinned, managed = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED, driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_MANAGED
+pinned = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+managed = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_MANAGED
 places = driver.CUmemLocationType
 
 # Round after round from the device's pool, the same memory again: fills and kernels keep their order.
@@ -80,6 +81,28 @@ for memory in memories + [memory for _, memory in pools]:
     check(driver.cuMemFree(memory))
 for pool, _ in pools:
     check(driver.cuMemPoolDestroy(pool))
+
+# A vector over two pieces of memory that are mapped one behind the other.
+prop = driver.CUmemAllocationProp()
+prop.type, prop.location.type = pinned, places.CU_MEM_LOCATION_TYPE_DEVICE
+access = driver.CUmemAccessDesc()
+access.location.type, access.flags = places.CU_MEM_LOCATION_TYPE_DEVICE, driver.CUmemAccess_flags(3)
+piece = check(driver.cuMemGetAllocationGranularity(prop, driver.CUmemAllocationGranularity_flags(0)))
+base = check(driver.cuMemAddressReserve(2 * piece, 0, 0, 0))
+handles = [check(driver.cuMemCreate(piece, prop, 0)) for _ in range(2)]
+for i in (0, 1):
+    check(driver.cuMemMap(int(base) + i * piece, piece, 0, handles[i], 0))
+check(driver.cuMemSetAccess(base, 2 * piece, [access], 1))
+memory = driver.CUdeviceptr(int(base) + piece - 2 * n)
+check(driver.cuMemsetD32Async(memory, 3, n, stream))
+add(memory)
+check(driver.cuMemcpyDtoHAsync(ctypes.addressof(out), memory, 4 * n, stream))
+check(driver.cuStreamSynchronize(stream))
+assert list(out) == [i + 3 for i in range(n)], list(out)[:10]
+check(driver.cuMemUnmap(base, 2 * piece))
+check(driver.cuMemAddressFree(base, 2 * piece))
+for handle in handles:
+    check(driver.cuMemRelease(handle))
 print("all right")
 """
 

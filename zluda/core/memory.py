@@ -39,6 +39,8 @@ class MemoryKind(Enum):
     """cuMemHostAlloc: pinned, in the window."""
     MODULE = "module"
     """A module's globals and const banks."""
+    VIRTUAL = "virtual"
+    """cuMemMap: memory behind reserved addresses of the window."""
     MANAGED = "managed"
     """cuMemAllocManaged: in the window, where host and device both reach it."""
 
@@ -116,12 +118,21 @@ class AddressMap:
         allocation = self.find(address)
         if allocation is None:
             raise invalid_value(f"{address:#x} is not in any allocation")
-        if address + size > allocation.end:
+        if address + size > allocation.end and not self._goes_on(allocation, address + size):
             raise invalid_value(
                 f"{size} bytes from {address:#x} reach past the end of the allocation "
                 f"of {allocation.size} bytes at {allocation.address:#x}"
             )
         return allocation
+
+    def _goes_on(self, allocation: Allocation, end: int) -> bool:
+        """Whether mappings of virtual memory follow one another up to `end`."""
+        following: Allocation | None = allocation
+        while following is not None and following.kind is MemoryKind.VIRTUAL:
+            if end <= following.end:
+                return True
+            following = self.at(following.end)
+        return False
 
 
 @cache
@@ -160,13 +171,13 @@ class DeviceMemory:
         self._in_use += size
         return address
 
-    def allocate_kind(self, size: int, kind: MemoryKind) -> int:
+    def allocate_kind(self, size: int, kind: MemoryKind, alignment: int = ALIGNMENT) -> int:
         """Memory for an allocation of some kind."""
         if kind is MemoryKind.HOST:
-            return self.allocate_host(size)
-        return self.allocate(size, PAGE if kind is MemoryKind.MANAGED else ALIGNMENT)
+            return self.allocate_host(size, alignment)
+        return self.allocate(size, max(alignment, PAGE) if kind is MemoryKind.MANAGED else alignment)
 
-    def allocate_host(self, size: int) -> int:
+    def allocate_host(self, size: int, alignment: int = ALIGNMENT) -> int:
         """`size` bytes (> 0) of pinned host memory, in the window. CUDA_ERROR_OUT_OF_MEMORY.
 
         The window is larger than the machine's memory, and pinned memory is memory that is there.
@@ -176,7 +187,7 @@ class DeviceMemory:
             raise CudaError(
                 "CUDA_ERROR_OUT_OF_MEMORY", f"{size} bytes of host memory asked for, {free} bytes may still be pinned"
             )
-        address = self._from_window(size)
+        address = self._from_window(size, alignment)
         self._host_in_use += size
         return address
 

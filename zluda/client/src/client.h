@@ -18,7 +18,7 @@
 
 /* --- contexts, streams, events, modules: what the client itself must know of them ------------------------------- */
 
-enum zl_kind { ZL_CONTEXT = 1, ZL_STREAM, ZL_EVENT, ZL_MODULE, ZL_FUNCTION, ZL_LIBRARY, ZL_KERNEL, ZL_POOL };
+enum zl_kind { ZL_CONTEXT = 1, ZL_STREAM, ZL_EVENT, ZL_MODULE, ZL_FUNCTION, ZL_LIBRARY, ZL_KERNEL, ZL_POOL, ZL_PHYSICAL };
 
 enum { ZL_LIMITS = 11 };
 
@@ -88,6 +88,7 @@ extern struct zl_state {
     uint32_t device_count;
     uint64_t window_base, window_size;
     int socket, driver, note;            /* descriptors: hand-shake socket, pidfd of the driver process, its death note */
+    int window;                          /* and the window's file */
     uint32_t driver_process;
     bool initialised;                    /* cuInit has succeeded in this process or in the one it was forked from */
     _Atomic int dead;                    /* the CUresult that everything returns since the driver process ended */
@@ -199,12 +200,14 @@ bool zl_window_reserve(uint64_t base, uint64_t size);
 void zl_window_release(uint64_t base, uint64_t size);
 uint64_t zl_window_find(uint64_t most, uint64_t *size); /* reserves a place of at most so many bytes; 0: there is none */
 bool zl_window_map(int memory, uint64_t base, uint64_t size);
+/* Lets pages of the window show the bytes that are at `source`; `access` is PROT_*. */
+bool zl_window_show(uint64_t address, uint64_t size, uint64_t source, int access);
 static inline bool zl_in_window(uint64_t address)
 {
     return address - zl_state.window_base < zl_state.window_size;
 }
 
-enum zl_range_kind { ZL_RANGE_DEVICE = 1, ZL_RANGE_HOST, ZL_RANGE_GLOBAL, ZL_RANGE_MANAGED, ZL_RANGE_REGISTERED };
+enum zl_range_kind { ZL_RANGE_DEVICE = 1, ZL_RANGE_HOST, ZL_RANGE_GLOBAL, ZL_RANGE_MANAGED, ZL_RANGE_REGISTERED, ZL_RANGE_VIRTUAL };
 typedef struct zl_range {
     uint64_t base, size;
     enum zl_range_kind kind;
@@ -214,6 +217,7 @@ typedef struct zl_range {
     uint64_t module;                     /* of a global */
     uint64_t pool;                       /* handle, or 0 */
     CUdevice device;                     /* of memory of a pool */
+    bool host;                           /* virtual memory that is the host's */
     bool sync_memops;                    /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
 } zl_range;
 void zl_range_add(zl_range range);
@@ -246,6 +250,12 @@ typedef struct zl_pool {
     _Atomic uint32_t granted;            /* by device: access given with cuMemPoolSetAccess */
 } zl_pool;
 void zl_pools_forget(void);              /* the driver process has ended */
+
+/* --- virtual memory (virtual.c) --------------------------------------------------------------------------------- */
+
+/* The reservation that holds an address, and whether something is mapped at it. */
+bool zl_reservation_find(uint64_t address, uint64_t *base, uint64_t *size, bool *is_mapped);
+void zl_virtual_forget(void);            /* the driver process has ended */
 
 /* --- streams (stream.c) ----------------------------------------------------------------------------------------- */
 

@@ -68,7 +68,7 @@ static bool pinned(uint64_t address)
 {
     zl_range range;
     return zl_range_find(address, &range) &&
-           (range.kind == ZL_RANGE_HOST || range.kind == ZL_RANGE_MANAGED || range.sync_memops);
+           (range.kind == ZL_RANGE_HOST || range.kind == ZL_RANGE_MANAGED || range.host || range.sync_memops);
 }
 
 static CUresult copy(zl_context *context, uint64_t destination, uint64_t source, size_t size, CUstream stream, bool async)

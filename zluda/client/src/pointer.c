@@ -40,12 +40,14 @@ static uint64_t value_of(CUpointer_attribute attribute, CUdeviceptr pointer, con
 {
     enum { READ_WRITE = 3 };
     zl_context *context = zl_handle_get(ZL_CONTEXT, range->context);
+    uint64_t base, size;
+    bool is_mapped;
 
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
         return range->context;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-        return range->kind == ZL_RANGE_HOST || range->kind == ZL_RANGE_REGISTERED ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+        return range->kind == ZL_RANGE_HOST || range->kind == ZL_RANGE_REGISTERED || range->host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
         return pointer;
@@ -55,9 +57,11 @@ static uint64_t value_of(CUpointer_attribute attribute, CUdeviceptr pointer, con
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
         return (uint32_t)(context ? context->device : range->device);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        return range->kind == ZL_RANGE_VIRTUAL && zl_reservation_find(pointer, &base, &size, &is_mapped) ? base : range->base;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        return range->kind == ZL_RANGE_VIRTUAL && zl_reservation_find(pointer, &base, &size, &is_mapped) ? size : range->size;
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
         return range->base;
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
         return range->size;
     case CU_POINTER_ATTRIBUTE_MAPPED:
@@ -84,13 +88,38 @@ static CUresult exists(CUpointer_attribute attribute, const zl_range *range)
     case CU_POINTER_ATTRIBUTE_CONTEXT:   /* memory of a pool belongs to the device */
         return range->context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-        return range->kind == ZL_RANGE_DEVICE || range->kind == ZL_RANGE_GLOBAL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+        return range->kind == ZL_RANGE_DEVICE || range->kind == ZL_RANGE_GLOBAL || (range->kind == ZL_RANGE_VIRTUAL && !range->host)
+                   ? CUDA_ERROR_INVALID_VALUE
+                   : CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
         if (!zl_current())
             return CUDA_ERROR_INVALID_CONTEXT;
         return range->kind == ZL_RANGE_REGISTERED ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     default:
         return CUDA_SUCCESS;
+    }
+}
+
+/* Of an address that is reserved, but that nobody has access to. */
+static CUresult of_reserved(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
+{
+    uint64_t base, size;
+    bool is_mapped;
+
+    if (!zl_reservation_find(pointer, &base, &size, &is_mapped))
+        return CUDA_ERROR_INVALID_VALUE;
+    switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        memcpy(data, &base, sizeof base);
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        memcpy(data, &size, sizeof size);
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+        memcpy(data, &is_mapped, sizeof is_mapped);
+        return CUDA_SUCCESS;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
     }
 }
 
@@ -104,7 +133,7 @@ CUresult zl_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUd
     if (!size)
         return attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
     if (!zl_range_find(ptr, &range))
-        return CUDA_ERROR_INVALID_VALUE;
+        return of_reserved(data, attribute, ptr);
     result = exists(attribute, &range);
     if (result != CUDA_SUCCESS)
         return result;

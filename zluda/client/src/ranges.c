@@ -88,7 +88,19 @@ bool zl_range_find(uint64_t address, zl_range *range)
 bool zl_range_holds(uint64_t address, uint64_t size)
 {
     zl_range range;
-    return zl_range_find(address, &range) && size <= range.size - (address - range.base);
+
+    while (zl_range_find(address, &range)) {
+        uint64_t left = range.size - (address - range.base);
+        if (size <= left)
+            return true;
+        if (range.kind != ZL_RANGE_VIRTUAL)
+            return false;
+        address += left;                 /* mappings may follow one another */
+        size -= left;
+        if (!zl_range_find(address, &range) || range.kind != ZL_RANGE_VIRTUAL)
+            return false;
+    }
+    return false;
 }
 
 static bool remove_if(uint64_t base, bool (*wanted)(const zl_range *, unsigned), unsigned argument, zl_range *range)
