@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import struct
@@ -111,12 +112,23 @@ def test_it_selects_devices_as_the_program_says(client: Client) -> None:
 
 @pytest.mark.parametrize(
     "changed",
-    [["env", "ZLUDA_LD_LIBRARY_PATH=/opt/vendor/lib"], ["unshare", "--mount"], ["unshare", "--net"]],
-    ids=lambda c: c[-1].strip("-").split("=")[0],
+    [
+        ["env", "ZLUDA_LD_LIBRARY_PATH=/opt/vendor/lib"],
+        ["unshare", "--mount"],
+        ["unshare", "--net"],
+        ["nice", "-n", "5"],
+        ["chrt", "--batch", "0"],
+        ["setpriv", "--no-new-privs"],
+        ["setpriv", "--bounding-set=-all"],
+        ["choom", "-n", "500", "--"],
+        ["prlimit", "--core=0"],
+        ["sh", "-c", 'umask 077; exec "$0"'],
+    ],
+    ids=" ".join,
 )
 def test_a_program_in_another_world_starts_its_own(client: Client, changed: list[str]) -> None:
-    if subprocess.run([*changed, "true"], capture_output=True).returncode:
-        pytest.skip(f"{' '.join(changed)} is not allowed here")
+    if shutil.which(changed[0]) is None or subprocess.run([*changed, "true"], capture_output=True).returncode:
+        pytest.skip(f"{' '.join(changed)} is not to be had here")
     running = started(client, [*changed, client.build("idle.c")])
     running.expect("ready")
     assert "--fd" in drivers(running)
@@ -160,6 +172,87 @@ def test_strangers_do_not_keep_it_from_the_program(client: Client) -> None:
     assert drivers(running) == ["--listen"]
     running.process.communicate("\n")
     assert running.gone_within(1.0)
+
+
+WAIT_FOR_ALL = """
+import os
+try:
+    while True:
+        print(os.wait(), flush=True)
+except ChildProcessError:
+    print("no more", flush=True)
+"""
+ADOPT = "import ctypes, os, sys; ctypes.CDLL(None).prctl(36, 1, 0, 0, 0); os.execvp(sys.argv[1], sys.argv[1:])"
+
+
+@pytest.mark.parametrize("way", ["first of its namespace", "adopts orphans"])
+def test_it_is_no_child_of_the_program(client: Client, way: str) -> None:
+    """A program that has no children has none to wait for."""
+    prefix = ["unshare", "--pid", "--fork", "--mount-proc"]
+    if way == "adopts orphans":
+        prefix = [sys.executable, "-c", ADOPT]
+    elif subprocess.run([*prefix, "true"], capture_output=True).returncode:
+        pytest.skip("no PID namespaces here")
+    done = client.run([*prefix, *RUN, sys.executable, "-c", WAIT_FOR_ALL], client.environment())
+    assert (done.stdout, done.stderr, done.returncode) == ("no more\n", "", 0)
+
+
+@pytest.mark.parametrize("ignored", ["CHLD", "INT HUP TERM PIPE"])
+def test_signals_that_are_ignored(client: Client, ignored: str) -> None:
+    program = client.build("tryinit.c")
+    done = client.run(["sh", "-c", f'trap "" {ignored}; exec "$@"', "sh", *RUN, program], client.environment())
+    assert (done.stdout, done.stderr, done.returncode) == ("0 0\n", "", 0)
+
+
+@pytest.mark.parametrize("closed", ["<&- >&- 2>&-", "<&- 2>&-", ">&-"])
+def test_standard_streams_that_are_closed(client: Client, closed: str, tmp_path: Path) -> None:
+    script = f'exec "$@" {closed}'
+    inner = ["sh", "-c", f'exec "$0" >{tmp_path}/out 2>{tmp_path}/log', client.build("tryinit.c")]
+    client.run(["sh", "-c", script, "sh", *RUN, *inner], client.environment(ZLUDA_LOG="info"))
+    assert (tmp_path / "out").read_text() == "0 0\n"
+    assert "started ahead of the program" in (tmp_path / "log").read_text()
+
+
+def test_it_does_not_hold_the_programs_directory(client: Client, tmp_path: Path) -> None:
+    running = started(client, ["sh", "-c", "cd /; exec sleep 60"])
+    assert wait_for(lambda: drivers(running) == ["--listen"])
+    assert str(Path(f"/proc/{running.driver()}/cwd").readlink()) == "/"
+    end(running)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="becomes another user")
+def test_another_user_cannot_keep_it(client: Client) -> None:
+    """Who connects and says nothing is waited for, unless it is a stranger."""
+    stranger = (
+        "import os, socket, sys; os.setuid(65534)\n"
+        "kept = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(20)]\n"
+        "for s in kept: s.connect('\\0' + os.environ['ZLUDA_DRIVER'])\n"
+        "print('connected', flush=True); sys.stdin.read()"
+    )
+    script = f'exec 3<&0; "$1" -c "{stranger}" <&3 & sleep 2; exec "$2" <&3'
+    running = started(client, ["sh", "-c", script, "sh", sys.executable, client.build("idle.c")])
+    running.expect("connected")
+    before = time.monotonic()
+    running.expect("ready")
+    assert time.monotonic() - before < 10
+    assert "--listen" in drivers(running)
+    running.process.communicate("go\n")
+
+
+def test_one_that_is_stopped_is_not_waited_for(client: Client) -> None:
+    running = started(client, ["sh", "-c", 'read go; exec "$0"', client.build("tryinit.c")])
+    assert wait_for(lambda: drivers(running) == ["--listen"])
+    driver = running.driver()
+    os.kill(driver, signal.SIGSTOP)
+    try:
+        assert running.process.stdin is not None
+        running.process.stdin.write("go\n")
+        running.process.stdin.flush()
+        running.expect("0 0")
+        assert running.process.wait(timeout=10) == 0
+    finally:
+        os.kill(driver, signal.SIGCONT)
+    assert running.gone_within(2.0)
 
 
 @pytest.mark.parametrize("name", ["nobody-listens", "x" * 200, "", "\xff\x01"])

@@ -23,7 +23,9 @@ _claim = protocol().structures["claim"].compiled()
 _DESCRIPTORS = 2
 _STARTED_WITH = ("LD_LIBRARY_PATH", "ZLUDA_PYTHON")
 """Variables that cannot be changed in a process that runs."""
-_NAMESPACES = ("mnt", "pid", "user", "net", "ipc")
+_INHERITED_FILES = ("cgroup", "oom_score_adj")
+_INHERITED_STATUS = {"Uid", "Gid", "Groups", "Umask", "NoNewPrivs", "Seccomp", "Seccomp_filters"}
+_RAISED = {"Max open files", "Max address space", "Max data size", "Max file size", "Max cpu time"}
 
 
 def claimed(listener: socket.socket, program: int) -> socket.socket | None:
@@ -41,7 +43,7 @@ def claimed(listener: socket.socket, program: int) -> socket.socket | None:
             if not select.select([listener], [], [], left)[0]:
                 continue
             connection, _ = listener.accept()
-            environment = _agree(connection)
+            environment = _agree(connection) if _peer(connection)[1] == os.geteuid() else None
             if environment is None:
                 connection.close()
                 continue
@@ -106,15 +108,38 @@ def _agree(connection: socket.socket) -> dict[str, str] | None:
             os.close(descriptor)
 
 
-def _same_world(connection: socket.socket, host: int) -> bool:
-    """Whether the process at the other end sees files, processes and users as this one does. Raises OSError."""
+def _peer(connection: socket.socket) -> tuple[int, int, int]:
+    """Process, user and group at the other end."""
     pid, uid, gid = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return pid, uid, gid
+
+
+def _same_world(connection: socket.socket, host: int) -> bool:
+    """Whether a driver that the process at the other end started now would be as this one. Raises OSError."""
     its, own = Path(f"/proc/{host}"), Path("/proc/self")
     return (
-        (pid, uid, gid) == (host, os.geteuid(), os.getegid())
+        _peer(connection)[0] == host
         and (its / "root").samefile(own / "root")
-        and all((its / "ns" / name).readlink() == (own / "ns" / name).readlink() for name in _NAMESPACES)
+        and all(space.readlink() == (its / "ns" / space.name).readlink() for space in (own / "ns").iterdir())
+        and all((its / name).read_bytes() == (own / name).read_bytes() for name in _INHERITED_FILES)
+        and _status(its) == _status(own)
+        and _limits(its) == _limits(own)
+        and os.sched_getscheduler(host) == os.sched_getscheduler(0)
+        and os.getpriority(os.PRIO_PROCESS, host) == os.getpriority(os.PRIO_PROCESS, 0)
     )
+
+
+def _status(process: Path) -> dict[str, str]:
+    """What a process may do and as whom, in which a child is as its parent (proc_pid_status(5))."""
+    lines = (line.partition(":") for line in (process / "status").read_text().splitlines())
+    return {name: value for name, _, value in lines if name in _INHERITED_STATUS or name.startswith("Cap")}
+
+
+def _limits(process: Path) -> dict[str, list[str]]:
+    """Soft and hard limits by name; the hard one alone for those that a driver raises (proc_pid_limits(5))."""
+    rows = (process / "limits").read_text().splitlines()[1:]
+    limits = {row[:26].strip(): row[26:].split()[:2] for row in rows}
+    return {name: values[1:] if name in _RAISED else values for name, values in limits.items()}
 
 
 def _read_environment(descriptor: int) -> dict[str, str]:

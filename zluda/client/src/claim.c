@@ -8,8 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+enum { ANSWER_SECONDS = 10 };            /* a driver that has not loaded by then is stopped, or hangs */
 
 /* A socket on which the driver named `name` listens, in the abstract namespace. */
 static int connect_to(const char *name)
@@ -66,6 +69,7 @@ static int environment_file(void)
 
 int zl_claim_driver(void)
 {
+    const struct timeval patience = {.tv_sec = ANSWER_SECONDS}, forever = {0};
     struct zl_claim claim = {.magic = ZL_MAGIC, .protocol = ZL_PROTOCOL_IDENTITY, .host = (uint32_t)getpid()}, answer;
     const char *name = getenv("ZLUDA_DRIVER");
     int connection = name && *name ? connect_to(name) : -1;
@@ -78,9 +82,11 @@ int zl_claim_driver(void)
     with[1] = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     if (with[1] < 0)
         with[1] = zl_above_standard(open("/dev/null", O_WRONLY | O_CLOEXEC));
+    setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     agreed = with[0] >= 0 && with[1] >= 0 && zl_send(connection, &claim, sizeof claim, with, 2) &&
              zl_receive(connection, &answer, sizeof answer, &extra) && answer.magic == ZL_MAGIC &&
              !memcmp(answer.protocol, claim.protocol, sizeof claim.protocol);
+    setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &forever, sizeof forever);
     for (int i = 0; i < 2; i++)
         if (with[i] >= 0)
             close(with[i]);

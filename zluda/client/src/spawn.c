@@ -76,7 +76,7 @@ char **zl_driver_environment(void)
     size_t count = 0, kept = 0;
     char **copy;
 
-    while (environ[count])
+    while (environ && environ[count]) /* clearenv() leaves none */
         count++;
     copy = malloc((count + 1) * sizeof *copy);
     if (!copy)
