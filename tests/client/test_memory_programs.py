@@ -10,7 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.client.conftest import Client
 
-PROGRAMS = ["pool", "managed", "register", "virtual"]
+PROGRAMS = ["pool", "managed", "register", "virtual", "reborn"]
 
 ON_THE_DEVICE = r"""
 import ctypes
