@@ -194,6 +194,18 @@ def test_memory_outlives_the_context_whose_stream_it_came_from(any_bench):
     any_bench.context.free(address)
 
 
+def test_a_ruined_context_does_not_keep_memory_of_pools(any_bench):
+    stream = stream_of(any_bench)
+    pool = any_bench.device.pools.default
+    address = stream.allocate(4096)
+    any_bench.context.fail(CudaError("CUDA_ERROR_LAUNCH_FAILED"))
+    with pytest.raises(CudaError, match="LAUNCH_FAILED"):
+        stream.free(address)
+    assert (pool.used, any_bench.driver.find(address)) == (0, None)
+    pool.trim()
+    assert pool.reserved == 0
+
+
 def test_ordinary_memory_freed_in_order(any_bench):
     stream = stream_of(any_bench)
     free, _ = any_bench.context.memory_info()

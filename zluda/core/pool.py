@@ -190,8 +190,16 @@ class MemoryPool:
     # --- freeing ----------------------------------------------------------------------------------------
 
     def free(self, allocation: Allocation, stream: Stream) -> None:
-        """cuMemFreeAsync: the address is invalid at once, the memory is free behind the work in `stream`."""
-        self._put_back(allocation, [stream.mark()], stream)
+        """cuMemFreeAsync: the address is invalid at once, the memory is free behind the work in `stream`.
+
+        In a context that is ruined it is freed as well, and the error raised: the memory is not the context's.
+        """
+        try:
+            point = stream.mark()
+        except CudaError:
+            self.free_wait(allocation, stream.context)
+            raise
+        self._put_back(allocation, [point], stream)
 
     def free_wait(self, allocation: Allocation, context: Context) -> Wait:
         """cuMemFree of memory of a pool: free behind all work of the device."""

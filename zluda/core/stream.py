@@ -293,7 +293,8 @@ class Stream:
 
         CUDA_ERROR_INVALID_VALUE for any other address.
         """
-        self._check()
+        if self.destroyed:
+            raise invalid_handle("the stream was destroyed")
         allocation = self.context.device.driver.memory.at(address)
         if allocation is not None and allocation.pool is not None:
             allocation.pool.free(allocation, self)
