@@ -66,6 +66,9 @@ class FakeWindow:
         if address + size == self._next:
             self._next = address
 
+    def show(self, address: int, size: int, source: int, access: int) -> None:
+        raise AssertionError("virtual memory needs a window that is mapped")
+
     def view(self, address: int, size: int) -> memoryview:
         offset = address - self.base
         if not (offset >= 0 and offset + size <= self.size):

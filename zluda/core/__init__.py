@@ -10,6 +10,7 @@ from zluda.core.function import Function
 from zluda.core.memory import Allocation, MemoryKind
 from zluda.core.module import Module
 from zluda.core.options import JitOptions
+from zluda.core.pool import MemoryPool
 from zluda.core.stream import Stream, StreamKind
 from zluda.core.wait import Wait
 
@@ -26,6 +27,7 @@ __all__ = [
     "Function",
     "JitOptions",
     "MemoryKind",
+    "MemoryPool",
     "Module",
     "Stream",
     "StreamKind",

@@ -15,6 +15,7 @@ from zluda.core.errors import CudaError, invalid_value
 from zluda.core.event import Event
 from zluda.core.memory import PITCH, Allocation, MemoryKind
 from zluda.core.options import JitOptions
+from zluda.core.pool import settled
 from zluda.core.stream import GREATEST_PRIORITY, LEAST_PRIORITY, Stream, StreamKind
 from zluda.core.transfer import Staging, read, write
 from zluda.core.wait import Point, Wait
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _FLAGS = enum("CUctx_flags")
 _SCHEDULING = {_FLAGS[f"CU_CTX_SCHED_{how}"] for how in ("AUTO", "SPIN", "YIELD", "BLOCKING_SYNC")}
 _HOST_FLAGS = sum(constant(f"CU_MEMHOSTALLOC_{what}") for what in ("PORTABLE", "DEVICEMAP", "WRITECOMBINED"))
+_ATTACH = [enum("CUmemAttach_flags")[f"CU_MEM_ATTACH_{whom}"] for whom in ("GLOBAL", "HOST")]
 
 _LIMIT = enum("CUlimit")
 LIMITS = {
@@ -226,7 +228,7 @@ class Context:
     def wait_handle(self) -> Wait:
         """All work in the context, to be waited for."""
         self.check()
-        wait = Wait(self, self._points())
+        wait = settled(Wait(self, self._points()))
         return wait.then(self._reap_later) if self._dying else wait
 
     def synchronize(self) -> None:
@@ -272,26 +274,39 @@ class Context:
             raise invalid_value(f"unknown flags {flags:#x} for host memory")
         return self._allocate(size, MemoryKind.HOST, flags).address
 
+    def allocate_managed(self, size: int, flags: int) -> int:
+        """cuMemAllocManaged: the address of `size` bytes that host and devices share.
+
+        `flags` is CU_MEM_ATTACH_GLOBAL or CU_MEM_ATTACH_HOST. CUDA_ERROR_NOT_SUPPORTED for a device without.
+        """
+        if flags not in _ATTACH:
+            raise invalid_value(f"flags {flags:#x} for managed memory")
+        self.device.require_managed()
+        return self._allocate(size, MemoryKind.MANAGED, flags).address
+
     def _allocate(self, size: int, kind: MemoryKind, flags: int) -> Allocation:
         self.check()
         if size <= 0:
             raise invalid_value(f"an allocation of {size} bytes")
-        memory = self.device.memory
-        take = memory.allocate_host if kind is MemoryKind.HOST else memory.allocate
+        take = self.device.memory.allocate_kind
         try:
             with self.device.lock:
-                address = take(size)
+                address = take(size, kind)
         except CudaError as error:
-            if error.name != "CUDA_ERROR_OUT_OF_MEMORY" or not self._frees:
+            if error.name != "CUDA_ERROR_OUT_OF_MEMORY":
                 raise
-            for wait in [*self._frees]:  # memory that is only waiting for its last user
-                wait.block()
+            self.device.pools.await_frees()
             with self.device.lock:
-                address = take(size)
+                address = take(size, kind)
         allocation = Allocation(address, size, kind, self, flags)
         self.device.driver.memory.add(allocation)
         self._allocations[address] = allocation
         return allocation
+
+    def await_frees(self) -> None:
+        """Wait for memory that is only waiting for its last user."""
+        for wait in [*self._frees]:
+            wait.block()
 
     def free(self, address: int) -> None:
         """cuMemFree, waiting for work in flight. NULL is allowed."""
@@ -309,26 +324,28 @@ class Context:
         self.check()
         if address == 0:
             return Wait(self)
-        return self._free(address, MemoryKind.DEVICE)
+        return self._free(address, MemoryKind.DEVICE, MemoryKind.MANAGED)
 
     def free_host_wait(self, address: int) -> Wait:
         """As `free_wait` for host memory."""
         self.check()
         return self._free(address, MemoryKind.HOST)
 
-    def _free(self, address: int, kind: MemoryKind) -> Wait:
+    def _free(self, address: int, *kinds: MemoryKind) -> Wait:
         allocation = self.device.driver.memory.at(address)
-        if allocation is None or allocation.kind is not kind:
-            raise invalid_value(f"{address:#x} is not the address of {kind.value} memory that was allocated")
+        if allocation is not None and allocation.pool is not None and MemoryKind.DEVICE in kinds:
+            return allocation.pool.free_wait(allocation, self)
+        if allocation is None or allocation.pool is not None or allocation.kind not in kinds:
+            raise invalid_value(f"{address:#x} is not the address of {kinds[0].value} memory that was allocated")
         return allocation.context.release_wait(allocation)
 
-    def release_wait(self, allocation: Allocation) -> Wait:
-        """Take back an allocation of this context after the work in flight."""
+    def release_wait(self, allocation: Allocation, *points: Point) -> Wait:
+        """Take back an allocation of this context after the work in flight in it, and `points`."""
         with self.device.lock:
             if self._allocations.pop(allocation.address, None) is not allocation:
                 raise invalid_value(f"{allocation.address:#x} was freed already")
             self.device.driver.memory.remove(allocation)
-            wait = Wait(self, self._points(), quiet=True)
+            wait = Wait(self, [*self._points(), *points], quiet=True)
 
             def release() -> None:
                 with self.device.lock:

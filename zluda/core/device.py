@@ -11,6 +11,7 @@ from zluda.backend.seam import Backend, BackendError, Device
 from zluda.core.context import Context
 from zluda.core.errors import CudaError, from_backend, invalid_value
 from zluda.core.memory import DeviceMemory
+from zluda.core.pool import DevicePools
 from zluda.core.wait import MarkerBin, Wait
 from zluda.spec.attributes import AttributeSpec, device_attributes, numbers
 
@@ -50,6 +51,7 @@ class CudaDevice:
         """Serialises calls on the backend's device, its queues and modules; held briefly, never while waiting."""
         self.marker_bin = MarkerBin()
         self.memory = DeviceMemory(self)
+        self.pools = DevicePools(self)
         self.contexts: set[Context] = set()
         """Contexts with something in them: created ones until destroyed, the primary one while active."""
         self.primary = Context(self, primary=True)
@@ -89,6 +91,7 @@ class CudaDevice:
         for context in [*self.contexts]:
             context.destroy_wait().block()
         with self.lock:
+            self.pools.close()
             self.marker_bin.close()
             if self._device is not None:
                 self._device.close()
@@ -129,7 +132,7 @@ class CudaDevice:
                 return self.compute_capability[1]
             case "integrated":
                 return int(self.info.kind in (DeviceKind.INTEGRATED_GPU, DeviceKind.CPU))
-            case "maps_host_memory":
+            case "maps_host_memory" | "managed_memory":
                 return int(self.host_reaching)
             case "ordinal":
                 return self.ordinal
@@ -204,6 +207,13 @@ class CudaDevice:
         context = Context(self, flags=flags, api_version=api_version)
         context.activate()
         return context
+
+    def require_managed(self) -> None:
+        """CUDA_ERROR_NOT_SUPPORTED where kernels do not reach the window, in which managed memory lies."""
+        if not self.host_reaching:
+            raise CudaError(
+                "CUDA_ERROR_NOT_SUPPORTED", f"{self.name} has no managed memory: it cannot reach the host's"
+            )
 
     def memory_info(self) -> tuple[int, int]:
         """cuMemGetInfo: free and total bytes."""

@@ -9,6 +9,7 @@ from zluda.compiler.kernel import CompiledImage, CompileRequest
 from zluda.core.device import CudaDevice
 from zluda.core.errors import CudaError
 from zluda.core.memory import AddressMap, Allocation
+from zluda.core.virtual import VirtualMemory
 from zluda.core.window import Window
 from zluda.spec.types import driver_version
 
@@ -36,6 +37,7 @@ class Driver:
         self.window = window
         self.compiler = compiler
         self.memory = AddressMap()
+        self.virtual = VirtualMemory(self)
         self.devices = tuple(
             CudaDevice(self, ordinal, selection.backends[info.backend], info)
             for ordinal, info in enumerate(selection.chosen)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from zluda.backend.seam import BackendError
 from zluda.core.errors import CudaError, from_backend, invalid_handle, invalid_value
+from zluda.core.pool import settled
 from zluda.core.wait import Point, Wait
 from zluda.spec.types import enum
 
@@ -71,7 +72,7 @@ class Event:
         self._check()
         self.context.check()
         self._flush()
-        return Wait(self.context, [self._point] if self._point else [])
+        return settled(Wait(self.context, [self._point] if self._point else []))
 
     def elapsed(self, end: Event) -> float:
         """cuEventElapsedTime: milliseconds from this event to `end`.

@@ -17,7 +17,11 @@ from zluda.core.errors import CudaError, from_backend, invalid_value
 if TYPE_CHECKING:
     from zluda.core.context import Context
     from zluda.core.device import CudaDevice
+    from zluda.core.managed import Advice
+    from zluda.core.pool import MemoryPool
 
+PAGE = 4096
+"""Of the host, bytes: managed memory is advised about by pages."""
 ALIGNMENT = 512
 """Of every allocation, bytes. CUDA promises 256; programs have come to rely on what its driver does."""
 PITCH = 512
@@ -35,6 +39,10 @@ class MemoryKind(Enum):
     """cuMemHostAlloc: pinned, in the window."""
     MODULE = "module"
     """A module's globals and const banks."""
+    VIRTUAL = "virtual"
+    """cuMemMap: memory behind reserved addresses of the window."""
+    MANAGED = "managed"
+    """cuMemAllocManaged: in the window, where host and device both reach it."""
 
 
 _ids = count(1)
@@ -52,6 +60,10 @@ class Allocation:
     """CU_MEMHOSTALLOC_* of host memory."""
     id: int = 0
     """CU_POINTER_ATTRIBUTE_BUFFER_ID: never used twice."""
+    pool: MemoryPool | None = None
+    """What it was allocated from; its context is then the device's primary one, active or not."""
+    advice: Advice | None = None
+    """On managed memory, once there is some."""
 
     def __post_init__(self) -> None:
         self.id = next(_ids)
@@ -106,12 +118,21 @@ class AddressMap:
         allocation = self.find(address)
         if allocation is None:
             raise invalid_value(f"{address:#x} is not in any allocation")
-        if address + size > allocation.end:
+        if address + size > allocation.end and not self._goes_on(allocation, address + size):
             raise invalid_value(
                 f"{size} bytes from {address:#x} reach past the end of the allocation "
                 f"of {allocation.size} bytes at {allocation.address:#x}"
             )
         return allocation
+
+    def _goes_on(self, allocation: Allocation, end: int) -> bool:
+        """Whether mappings of virtual memory follow one another up to `end`."""
+        following: Allocation | None = allocation
+        while following is not None and following.kind is MemoryKind.VIRTUAL:
+            if end <= following.end:
+                return True
+            following = self.at(following.end)
+        return False
 
 
 @cache
@@ -132,8 +153,8 @@ class DeviceMemory:
         self._in_use = 0
         self._host_in_use = 0
 
-    def allocate(self, size: int) -> int:
-        """`size` bytes (> 0) of device memory. CUDA_ERROR_OUT_OF_MEMORY."""
+    def allocate(self, size: int, alignment: int = ALIGNMENT) -> int:
+        """`size` bytes (> 0) of device memory, or of managed memory where there is some. CUDA_ERROR_OUT_OF_MEMORY."""
         device = self._device
         if device.host_reaching:
             if self._in_use + size > device.total_memory:
@@ -141,16 +162,22 @@ class DeviceMemory:
                 raise CudaError(
                     "CUDA_ERROR_OUT_OF_MEMORY", f"{size} bytes asked for, {free} bytes of {device.name} free"
                 )
-            address = self._from_window(size)
+            address = self._from_window(size, alignment)
         else:
             try:
-                address = device.open().allocate(size, ALIGNMENT)
+                address = device.open().allocate(size, alignment)
             except BackendError as error:
                 raise from_backend(error) from error
         self._in_use += size
         return address
 
-    def allocate_host(self, size: int) -> int:
+    def allocate_kind(self, size: int, kind: MemoryKind, alignment: int = ALIGNMENT) -> int:
+        """Memory for an allocation of some kind."""
+        if kind is MemoryKind.HOST:
+            return self.allocate_host(size, alignment)
+        return self.allocate(size, max(alignment, PAGE) if kind is MemoryKind.MANAGED else alignment)
+
+    def allocate_host(self, size: int, alignment: int = ALIGNMENT) -> int:
         """`size` bytes (> 0) of pinned host memory, in the window. CUDA_ERROR_OUT_OF_MEMORY.
 
         The window is larger than the machine's memory, and pinned memory is memory that is there.
@@ -160,7 +187,7 @@ class DeviceMemory:
             raise CudaError(
                 "CUDA_ERROR_OUT_OF_MEMORY", f"{size} bytes of host memory asked for, {free} bytes may still be pinned"
             )
-        address = self._from_window(size)
+        address = self._from_window(size, alignment)
         self._host_in_use += size
         return address
 
@@ -187,9 +214,9 @@ class DeviceMemory:
             free = min(free, self._device.open().memory()[0])
         return max(free, 0), total
 
-    def _from_window(self, size: int) -> int:
+    def _from_window(self, size: int, alignment: int = ALIGNMENT) -> int:
         try:
-            return self._window.allocate(size, ALIGNMENT)
+            return self._window.allocate(size, alignment)
         except MemoryError as error:
             raise CudaError(
                 "CUDA_ERROR_OUT_OF_MEMORY", f"no {size} bytes left in the memory window: {error}"

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from zluda.backend.seam import BackendError, Dim3, Kernel, Queue
 from zluda.core import copies
 from zluda.core.errors import CudaError, from_backend, invalid_handle, invalid_value
+from zluda.core.memory import MemoryKind
+from zluda.core.pool import settled
 from zluda.core.transfer import post
 from zluda.core.wait import Point, Wait
 from zluda.spec.types import enum
@@ -22,6 +24,7 @@ from zluda.spec.types import enum
 if TYPE_CHECKING:
     from zluda.core.context import Context
     from zluda.core.event import Event
+    from zluda.core.pool import MemoryPool
 
 NON_BLOCKING = enum("CUstream_flags")["CU_STREAM_NON_BLOCKING"]
 LEAST_PRIORITY = 0
@@ -180,7 +183,7 @@ class Stream:
     def wait_handle(self) -> Wait:
         """What is in the stream now, to be waited for; for the legacy stream, that of blocking streams too."""
         self._check()
-        return Wait(self.context, self.points())
+        return settled(Wait(self.context, self.points()))
 
     def turn(self) -> Wait:
         """When a copy by the host, in this stream's order, may touch memory: behind the stream's work and what the
@@ -275,6 +278,32 @@ class Stream:
         if self.destroyed:
             raise invalid_handle("the stream was destroyed")
         self.context.check()
+
+    # --- memory in the stream's order -------------------------------------------------------------------
+
+    def allocate(self, size: int, pool: MemoryPool | None = None, *, patient: bool = True) -> int:
+        """cuMemAllocAsync, cuMemAllocFromPoolAsync: the address of memory from the device's pool, or another one.
+
+        See `MemoryPool.allocate`.
+        """
+        return (pool or self.context.device.pools.current).allocate(size, self, patient=patient)
+
+    def free(self, address: int) -> None:
+        """cuMemFreeAsync: device or managed memory, of a pool or not; host memory of a pool.
+
+        CUDA_ERROR_INVALID_VALUE for any other address.
+        """
+        if self.destroyed:
+            raise invalid_handle("the stream was destroyed")
+        allocation = self.context.device.driver.memory.at(address)
+        if allocation is not None and allocation.pool is not None:
+            allocation.pool.free(allocation, self)
+        elif allocation is not None and allocation.kind in (MemoryKind.DEVICE, MemoryKind.MANAGED):
+            point = self.mark()
+            self.flush()
+            self.context.device.pools.await_later(allocation.context.release_wait(allocation, point))
+        else:
+            raise invalid_value(f"{address:#x} is not the address of memory that was allocated")
 
     # --- commands ---------------------------------------------------------------------------------------
 

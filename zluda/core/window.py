@@ -22,5 +22,11 @@ class Window(Protocol):
     def free(self, address: int) -> None:
         """Give back what `allocate` returned."""
 
+    def show(self, address: int, size: int, source: int, access: int) -> None:
+        """Let whole pages of an allocation show the bytes that are at `source`, or its own again.
+
+        `access` is 0, 1 to read, 3 to read and write. In the other process its owner has to do the same.
+        """
+
     def view(self, address: int, size: int) -> memoryview:
         """The bytes at an address of the window, writable."""

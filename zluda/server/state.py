@@ -6,7 +6,8 @@ import logging
 import threading
 from typing import Protocol, TypeVar
 
-from zluda.core import Context, CudaError, Driver, Event, Function, Module, Stream
+from zluda.core import Context, CudaError, Driver, Event, Function, MemoryPool, Module, Stream
+from zluda.core.virtual import PhysicalMemory
 from zluda.server.segment import CONSTANTS, Answers, Segment
 from zluda.window import Window
 
@@ -50,6 +51,8 @@ class State:
         self.events: dict[int, Event] = {}
         self.modules: dict[int, Module] = {}
         self.functions: dict[int, Function] = {}
+        self.pools: dict[int, MemoryPool] = {}
+        self.physical: dict[int, PhysicalMemory] = {}
         self._slots = list(range(CONSTANTS["MAX_CONTEXTS"] - 1, -1, -1))
         self._lock = threading.Lock()
 

@@ -33,9 +33,9 @@ def _raise(call: str) -> None:
     raise OSError(number, f"{call}: {os.strerror(number)}")
 
 
-def map_at(address: int, size: int, protection: int, flags: int, descriptor: int = -1) -> int:
+def map_at(address: int, size: int, protection: int, flags: int, descriptor: int = -1, offset: int = 0) -> int:
     """mmap(2). Returns the address it got; raises OSError (EEXIST where MAP_FIXED_NOREPLACE finds something)."""
-    got = _libc.mmap(address, size, protection, flags, descriptor, 0)
+    got = _libc.mmap(address, size, protection, flags, descriptor, offset)
     if got == _FAILED:
         _raise("mmap")
     if flags & MAP_FIXED_NOREPLACE and got != address:

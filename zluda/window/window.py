@@ -61,6 +61,15 @@ class Window:
         """Whether a range lies in the window."""
         return self.base <= address and address + size <= self.base + self.size
 
+    def show(self, address: int, size: int, source: int, access: int) -> None:
+        """Let whole pages of an allocation show the bytes that are at `source`, or its own again.
+
+        `access` is 0, 1 to read, 3 to read and write (PROT_*). Raises OSError.
+        """
+        flags = _libc.MAP_SHARED | _libc.MAP_FIXED | _libc.MAP_NORESERVE
+        _libc.map_at(address, size, access, flags, self.descriptor, source - self.base)
+        _libc.advise(address, size, _libc.MADV_DONTDUMP)
+
     def view(self, address: int, size: int) -> memoryview:
         """The bytes at an address of the window, writable. Raises ValueError outside of it."""
         if not self._open or not self.contains(address, size):

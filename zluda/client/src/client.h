@@ -19,7 +19,7 @@
 /* --- contexts, streams, events, modules: what the client itself must know of them ------------------------------- */
 
 enum zl_kind { ZL_CONTEXT = 1, ZL_STREAM, ZL_EVENT, ZL_MODULE, ZL_FUNCTION, ZL_LIBRARY, ZL_KERNEL,
-               ZL_ARRAY = 20, ZL_MIPMAPPED_ARRAY };
+               ZL_ARRAY = 20, ZL_MIPMAPPED_ARRAY, ZL_POOL = 30, ZL_PHYSICAL };
 
 enum { ZL_LIMITS = 11 };
 
@@ -89,6 +89,7 @@ extern struct zl_state {
     uint32_t device_count;
     uint64_t window_base, window_size;
     int socket, driver, note;            /* descriptors: hand-shake socket, pidfd of the driver process, its death note */
+    int window;                          /* and the window's file */
     uint32_t driver_process;
     bool initialised;                    /* cuInit has succeeded in this process or in the one it was forked from */
     _Atomic int dead;                    /* the CUresult that everything returns since the driver process ended */
@@ -200,28 +201,62 @@ bool zl_window_reserve(uint64_t base, uint64_t size);
 void zl_window_release(uint64_t base, uint64_t size);
 uint64_t zl_window_find(uint64_t most, uint64_t *size); /* reserves a place of at most so many bytes; 0: there is none */
 bool zl_window_map(int memory, uint64_t base, uint64_t size);
+/* Lets pages of the window show the bytes that are at `source`; `access` is PROT_*. */
+bool zl_window_show(uint64_t address, uint64_t size, uint64_t source, int access);
 static inline bool zl_in_window(uint64_t address)
 {
     return address - zl_state.window_base < zl_state.window_size;
 }
 
-enum zl_range_kind { ZL_RANGE_DEVICE = 1, ZL_RANGE_HOST, ZL_RANGE_GLOBAL };
+enum zl_range_kind { ZL_RANGE_DEVICE = 1, ZL_RANGE_HOST, ZL_RANGE_GLOBAL, ZL_RANGE_MANAGED, ZL_RANGE_REGISTERED, ZL_RANGE_VIRTUAL };
 typedef struct zl_range {
     uint64_t base, size;
     enum zl_range_kind kind;
     unsigned flags;
-    uint64_t context;                    /* handle */
+    uint64_t context;                    /* handle; 0 for memory of a pool */
     uint64_t id;
     uint64_t module;                     /* of a global */
+    uint64_t pool;                       /* handle, or 0 */
+    CUdevice device;                     /* of memory of a pool */
+    bool host;                           /* virtual memory that is the host's */
+    bool sync_memops;                    /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
 } zl_range;
 void zl_range_add(zl_range range);
 bool zl_range_find(uint64_t address, zl_range *range);
 /* Takes out the range that starts at `base`, if it is of that kind. */
 bool zl_range_remove(uint64_t base, enum zl_range_kind kind, zl_range *range);
+/* Takes out what cuMemFree frees: device or managed memory, and any of a pool (`pools`). */
+bool zl_range_remove_allocation(uint64_t base, bool pools, zl_range *range);
+/* Enters a range if no byte of it is in another. */
+bool zl_range_add_apart(zl_range range);
+/* Sets `sync_memops` of the range that holds `address`; false if there is none. */
+bool zl_range_set_sync(uint64_t address, bool sync);
+/* Forgets everything: the driver process has ended. */
+void zl_range_clear(void);
 void zl_range_remove_context(uint64_t context);
 void zl_range_remove_module(uint64_t module);
 /* Whether `size` bytes from `address` lie in one range. */
 bool zl_range_holds(uint64_t address, uint64_t size);
+
+/* --- memory pools (pool.c) -------------------------------------------------------------------------------------- */
+
+typedef struct zl_pool {
+    unsigned place;                      /* what memory it has: the driver process knows the number */
+    enum zl_range_kind range_kind;
+    CUmemAllocationType type;
+    CUmemLocation location;
+    size_t max_size;
+    bool is_default;
+    uint64_t wire;                       /* its name in commands */
+    _Atomic uint32_t granted;            /* by device: access given with cuMemPoolSetAccess */
+} zl_pool;
+void zl_pools_forget(void);              /* the driver process has ended */
+
+/* --- virtual memory (virtual.c) --------------------------------------------------------------------------------- */
+
+/* The reservation that holds an address, and whether something is mapped at it. */
+bool zl_reservation_find(uint64_t address, uint64_t *base, uint64_t *size, bool *is_mapped);
+void zl_virtual_forget(void);            /* the driver process has ended */
 
 /* --- arrays (array.c, mipmap.c, format.c) ----------------------------------------------------------------------- */
 
@@ -309,6 +344,8 @@ CUresult zl_box_copy_all(zl_context *context, const zl_operand *to, const zl_ope
 
 /* The wire's name of a stream; `context` becomes the stream's own (a default stream is the given context's). */
 CUresult zl_use_stream(CUstream stream, zl_context **context, uint64_t *wire);
+/* The same where no context needs to be current but for a default stream. */
+CUresult zl_use_any_stream(CUstream stream, zl_context **context, uint64_t *wire);
 /* The event's handle; `context` becomes the event's if it is NULL. */
 CUresult zl_use_event(CUevent event, zl_context **context, uint64_t *wire);
 /* Waits until a synchronous copy may touch memory in this stream's order. */

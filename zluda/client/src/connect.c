@@ -21,7 +21,7 @@
 #define SYS_pidfd_open 434
 #endif
 
-struct zl_state zl_state = {.socket = -1, .driver = -1, .note = -1};
+struct zl_state zl_state = {.socket = -1, .driver = -1, .note = -1, .window = -1};
 struct zl_life *zl_life;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -51,6 +51,7 @@ static void after_fork_in_child(void)
     close_descriptor(&zl_state.socket);
     close_descriptor(&zl_state.driver);
     close_descriptor(&zl_state.note);
+    close_descriptor(&zl_state.window);
 }
 
 /* The most bytes that a file of this process may have. Growing one further would end the host by SIGXFSZ. */
@@ -110,6 +111,7 @@ static void close_connection(void)
     close_descriptor(&zl_state.socket);
     close_descriptor(&zl_state.driver);
     close_descriptor(&zl_state.note);
+    close_descriptor(&zl_state.window);
 }
 
 /* Starts a driver process and opens a socket to it. */
@@ -170,8 +172,11 @@ static CUresult start_driver(void)
         zl_log("cannot map the memory window: %s", strerror(errno));
         result = CUDA_ERROR_OUT_OF_MEMORY;
     }
-    if (result == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS) {
         zl_state.device_count = zl_state.control->device_count;
+        zl_state.window = window;        /* kept, for mappings */
+        window = -1;
+    }
 done:
     close_descriptor(&window);
     close_descriptor(&shared);

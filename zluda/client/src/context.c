@@ -124,6 +124,9 @@ static CUresult revive(CUdevice device)
         zl_context_forget(all);
         all->retained = 0;
     }
+    zl_range_clear();
+    zl_pools_forget();
+    zl_virtual_forget();
     result = zl_restart();
     for (unsigned i = 0; result == CUDA_SUCCESS && i < retained; i++) {
         command = zl_begin(ZL_OP_primary_retain, context, sizeof *command, true);

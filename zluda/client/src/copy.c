@@ -59,11 +59,13 @@ CUresult zl_copy_write(zl_context *context, CUstream stream, uint64_t destinatio
     return CUDA_SUCCESS;
 }
 
-/* Pinned memory counts as the host's in a synchronous copy: its bytes are there when the call returns. */
+/* Memory that the host reads itself counts as the host's in a synchronous copy: its bytes are there when the call returns.
+   So do those of memory with CU_POINTER_ATTRIBUTE_SYNC_MEMOPS. */
 bool zl_pinned(uint64_t address)
 {
     zl_range range;
-    return zl_range_find(address, &range) && range.kind == ZL_RANGE_HOST;
+    return zl_range_find(address, &range) &&
+           (range.kind == ZL_RANGE_HOST || range.kind == ZL_RANGE_MANAGED || range.host || range.sync_memops);
 }
 
 static CUresult copy(zl_context *context, uint64_t destination, uint64_t source, size_t size, CUstream stream, bool async)
@@ -167,7 +169,7 @@ static CUresult fill(zl_context *context, CUstream stream, uint64_t destination,
     else if (pitch > (size_t)zl_device_attribute(context->device, CU_DEVICE_ATTRIBUTE_MAX_PITCH))
         return CUDA_ERROR_INVALID_VALUE;
     if (pitch % bytes || pitch < row || __builtin_mul_overflow(height - 1, pitch, &extent) ||
-        __builtin_add_overflow(extent, row, &extent) || !zl_range_holds(destination, extent))
+        __builtin_add_overflow(extent, row, &extent) || !zl_in_window(destination) || !zl_range_holds(destination, extent))
         return CUDA_ERROR_INVALID_VALUE;
     result = zl_use_stream(stream, &context, &wire);
     if (result != CUDA_SUCCESS)

@@ -61,14 +61,15 @@ CUresult zl_cuMemAllocPitch_v2(zl_context *context, CUdeviceptr *dptr, size_t *p
 /* Freeing waits for the work in flight, which may still use the memory. */
 static CUresult release(zl_context *context, uint64_t address, enum zl_range_kind kind)
 {
+    bool device = kind == ZL_RANGE_DEVICE;
     zl_range range;
     zl_context *owner;
     CUresult result;
 
-    if (!zl_range_remove(address, kind, &range))
+    if (device ? !zl_range_remove_allocation(address, true, &range) : !zl_range_remove(address, kind, &range))
         return CUDA_ERROR_INVALID_VALUE;
     owner = zl_handle_get(ZL_CONTEXT, range.context);
-    if (kind == ZL_RANGE_DEVICE) {
+    if (device) {
         struct zl_cmd_memory_free *command = zl_begin(ZL_OP_memory_free, owner ? owner : context, sizeof *command, true);
         if (!command)
             return zl_gone();
@@ -94,7 +95,7 @@ CUresult zl_cuMemGetAddressRange_v2(zl_context *context, CUdeviceptr *pbase, siz
     zl_range range;
 
     (void)context;
-    if (!zl_range_find(dptr, &range))
+    if (!zl_range_find(dptr, &range) || range.kind == ZL_RANGE_REGISTERED)
         return CUDA_ERROR_NOT_FOUND;
     if (pbase)
         *pbase = range.base;
@@ -132,7 +133,12 @@ CUresult zl_cuMemHostGetDevicePointer_v2(zl_context *context, CUdeviceptr *pdptr
     zl_range range;
 
     (void)context;
-    if (Flags || !zl_range_find((uint64_t)(uintptr_t)p, &range) || range.kind != ZL_RANGE_HOST)
+    if (Flags || !zl_range_find((uint64_t)(uintptr_t)p, &range))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (range.kind == ZL_RANGE_REGISTERED) /* it was promised that a request for mapping fails here, if at all */
+        zl_log("cuMemHostGetDevicePointer: registered memory is the host process's alone, kernels cannot reach it; use "
+               "cuMemHostAlloc");
+    if (range.kind != ZL_RANGE_HOST)
         return CUDA_ERROR_INVALID_VALUE;
     *pdptr = (CUdeviceptr)(uintptr_t)p;
     return CUDA_SUCCESS;

@@ -24,16 +24,9 @@ static size_t upper(uint64_t address)
     return low;
 }
 
-void zl_range_add(zl_range range)
+/* The lock is held for writing. */
+static void insert(zl_range range, size_t at)
 {
-    size_t at;
-
-    pthread_rwlock_wrlock(&lock);
-    at = upper(range.base);
-    if (at && ranges[at - 1].base == range.base && ranges[at - 1].kind == range.kind) { /* a global asked for again */
-        pthread_rwlock_unlock(&lock);
-        return;
-    }
     if (count == capacity) {
         size_t larger = capacity ? capacity * 2 : 256;
         zl_range *grown = realloc(ranges, larger * sizeof *grown);
@@ -46,7 +39,32 @@ void zl_range_add(zl_range range)
     range.id = next_id++;
     ranges[at] = range;
     count++;
+}
+
+void zl_range_add(zl_range range)
+{
+    size_t at;
+
+    pthread_rwlock_wrlock(&lock);
+    at = upper(range.base);
+    if (!at || ranges[at - 1].base != range.base || ranges[at - 1].kind != range.kind) /* else a global asked for again */
+        insert(range, at);
     pthread_rwlock_unlock(&lock);
+}
+
+bool zl_range_add_apart(zl_range range)
+{
+    size_t at;
+    bool apart;
+
+    pthread_rwlock_wrlock(&lock);
+    at = upper(range.base);
+    apart = (!at || range.base - ranges[at - 1].base >= ranges[at - 1].size) &&
+            (at == count || ranges[at].base - range.base >= range.size);
+    if (apart)
+        insert(range, at);
+    pthread_rwlock_unlock(&lock);
+    return apart;
 }
 
 static bool find(uint64_t address, zl_range *range)
@@ -70,17 +88,29 @@ bool zl_range_find(uint64_t address, zl_range *range)
 bool zl_range_holds(uint64_t address, uint64_t size)
 {
     zl_range range;
-    return zl_range_find(address, &range) && size <= range.size - (address - range.base);
+
+    while (zl_range_find(address, &range)) {
+        uint64_t left = range.size - (address - range.base);
+        if (size <= left)
+            return true;
+        if (range.kind != ZL_RANGE_VIRTUAL)
+            return false;
+        address += left;                 /* mappings may follow one another */
+        size -= left;
+        if (!zl_range_find(address, &range) || range.kind != ZL_RANGE_VIRTUAL)
+            return false;
+    }
+    return false;
 }
 
-bool zl_range_remove(uint64_t base, enum zl_range_kind kind, zl_range *range)
+static bool remove_if(uint64_t base, bool (*wanted)(const zl_range *, unsigned), unsigned argument, zl_range *range)
 {
     bool found = false;
     size_t at;
 
     pthread_rwlock_wrlock(&lock);
     at = upper(base);
-    if (at && ranges[at - 1].base == base && ranges[at - 1].kind == kind) {
+    if (at && ranges[at - 1].base == base && wanted(&ranges[at - 1], argument)) {
         *range = ranges[at - 1];
         memmove(&ranges[at - 1], &ranges[at], (count - at) * sizeof *ranges);
         count--;
@@ -88,6 +118,46 @@ bool zl_range_remove(uint64_t base, enum zl_range_kind kind, zl_range *range)
     }
     pthread_rwlock_unlock(&lock);
     return found;
+}
+
+static bool is_kind(const zl_range *range, unsigned kind)
+{
+    return range->kind == (enum zl_range_kind)kind && !range->pool;
+}
+
+static bool is_allocation(const zl_range *range, unsigned pools)
+{
+    return range->pool ? pools : range->kind == ZL_RANGE_DEVICE || range->kind == ZL_RANGE_MANAGED;
+}
+
+bool zl_range_remove(uint64_t base, enum zl_range_kind kind, zl_range *range)
+{
+    return remove_if(base, is_kind, kind, range);
+}
+
+bool zl_range_remove_allocation(uint64_t base, bool pools, zl_range *range)
+{
+    return remove_if(base, is_allocation, pools, range);
+}
+
+bool zl_range_set_sync(uint64_t address, bool sync)
+{
+    zl_range range;
+    bool found;
+
+    pthread_rwlock_wrlock(&lock);
+    found = find(address, &range);
+    if (found)
+        ranges[upper(address) - 1].sync_memops = sync;
+    pthread_rwlock_unlock(&lock);
+    return found;
+}
+
+void zl_range_clear(void)
+{
+    pthread_rwlock_wrlock(&lock);
+    count = 0;
+    pthread_rwlock_unlock(&lock);
 }
 
 static void remove_where(uint64_t context, uint64_t module)

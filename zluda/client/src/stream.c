@@ -27,6 +27,19 @@ CUresult zl_use_stream(CUstream stream, zl_context **context, uint64_t *wire)
     return zl_context_check(found->context);
 }
 
+CUresult zl_use_any_stream(CUstream stream, zl_context **context, uint64_t *wire)
+{
+    CUresult result;
+
+    *context = NULL;
+    if (!stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) {
+        result = zl_enter_context(context);
+        if (result != CUDA_SUCCESS)
+            return result;
+    }
+    return zl_use_stream(stream, context, wire);
+}
+
 CUresult zl_use_event(CUevent event, zl_context **context, uint64_t *wire)
 {
     zl_event *found = zl_handle_get(ZL_EVENT, (uint64_t)event);

@@ -4,10 +4,13 @@
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
+
+static ino_t file;                       /* the window's, to know it again */
 
 static const uint64_t DEFAULT_SIZE = 1ULL << 40, SMALLEST = 1ULL << 30;
 
@@ -62,7 +65,26 @@ uint64_t zl_window_find(uint64_t most, uint64_t *size)
 bool zl_window_map(int memory, uint64_t base, uint64_t size)
 {
     void *at = (void *)(uintptr_t)base;
+    struct stat status;
+
+    if (fstat(memory, &status) < 0)
+        return false;
+    file = status.st_ino;
     if (mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, memory, 0) == MAP_FAILED)
+        return false;
+    madvise(at, size, MADV_DONTDUMP);
+    return true;
+}
+
+bool zl_window_show(uint64_t address, uint64_t size, uint64_t source, int access)
+{
+    void *at = (void *)(uintptr_t)address;
+    struct stat status;
+
+    /* A host that has closed descriptors which are not its own may have opened another file under the number. */
+    if (fstat(zl_state.window, &status) < 0 || status.st_ino != file || (uint64_t)status.st_size < zl_state.window_size)
+        return false;
+    if (mmap(at, size, access, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, zl_state.window, (off_t)(source - zl_state.window_base)) == MAP_FAILED)
         return false;
     madvise(at, size, MADV_DONTDUMP);
     return true;
