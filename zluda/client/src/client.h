@@ -140,6 +140,7 @@ typedef struct zl_thread {
     uint32_t depth, capacity;
     uint64_t number;                     /* tells its per-thread streams from others' */
     bool has_streams;
+    bool calling_back;                   /* it runs host functions, which must not call CUDA */
 } zl_thread;
 
 zl_thread *zl_thread_self(void);
@@ -158,6 +159,11 @@ CUresult zl_enter_context(zl_context **context);
 /* The current context whatever its state, or NULL. */
 zl_context *zl_current(void);
 CUresult zl_context_check(zl_context *context);
+
+/* callback.c: around the start of a driver process in place of one that has ended. */
+void zl_callback_hold(void);
+void zl_callback_restarted(void);
+void zl_callback_release(void);
 
 /* death.c: remembers the kernel for messages. The ring is locked. */
 void zl_note_launch(const zl_function_entry *function);
