@@ -10,10 +10,11 @@ if TYPE_CHECKING:
     from tests.client.conftest import Client
 
 
-@pytest.mark.parametrize("name", ["callback"])
+@pytest.mark.parametrize("name", ["callback", "memop"])
 def test_program(client: Client, name: str) -> None:
     client.check(f"{name}.c")
 
 
-def test_a_host_function_that_is_never_due_does_not_hold_up_the_end(client: Client) -> None:
-    client.check("callback.c", "exit")
+@pytest.mark.parametrize("name", ["callback", "memop"])
+def test_what_is_never_due_does_not_hold_up_the_end(client: Client, name: str) -> None:
+    client.check(f"{name}.c", "exit")

@@ -22,6 +22,7 @@ from zluda.spec.types import constant, enum
 
 if TYPE_CHECKING:
     from zluda.core.device import CudaDevice
+    from zluda.core.memory_operation import MemoryWait
     from zluda.core.module import Module
 
 _FLAGS = enum("CUctx_flags")
@@ -92,6 +93,8 @@ class Context:
         self._modules: set[Module] = set()
         self._allocations: dict[int, Allocation] = {}
         self._frees: list[Wait] = []
+        self.memory_waits: set[MemoryWait] = set()
+        """Waits of streams for values in memory."""
         self.staging = Staging(self)
         """Window memory for bytes on their way to the device."""
 
@@ -422,6 +425,8 @@ class Context:
             if not self.active:
                 return self.ending or Wait(self, quiet=True)
             points = self._points()
+            for memory_wait in self.memory_waits:
+                memory_wait.give_up_soon()
             self.active = False
             self.unusable = True
             self.ending = Wait(self, points, quiet=True).then(self._empty)

@@ -1,5 +1,5 @@
 """What each command does, by area. Importing this registers them all."""
 
-from zluda.server.handlers import callback, context, launch, memory, module, stream
+from zluda.server.handlers import callback, context, launch, memory, memory_operation, module, stream
 
-__all__ = ["callback", "context", "launch", "memory", "module", "stream"]
+__all__ = ["callback", "context", "launch", "memory", "memory_operation", "module", "stream"]
