@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tests.client.conftest import Client
 
 
-@pytest.mark.parametrize("name", ["callback", "memop"])
+@pytest.mark.parametrize("name", ["callback", "memop", "stream_attribute"])
 def test_program(client: Client, name: str) -> None:
     client.check(f"{name}.c")
 

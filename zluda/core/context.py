@@ -93,6 +93,10 @@ class Context:
         self._modules: set[Module] = set()
         self._allocations: dict[int, Allocation] = {}
         self._frees: list[Wait] = []
+        self.gatherer: Stream | None = None
+        """Waits for all others where an event holds the whole context's work."""
+        self.gates: list[Point] = []
+        """What all later work waits for: streams that open their queue look here."""
         self.memory_waits: set[MemoryWait] = set()
         """Waits of streams for values in memory."""
         self.staging = Staging(self)
@@ -240,11 +244,19 @@ class Context:
         points: list[Point] = []
         with self.device.lock:
             self._reap()
-            for stream in (self.legacy, *self._streams, *self._thread_streams.values(), *self._dying):
+            for stream in self.streams():
                 tail = self._tail(stream)
                 if tail is not None and not _over(tail):
                     points.append(tail)
         return points
+
+    def streams(self) -> list[Stream]:
+        """All that may have work in them, destroyed ones too. The device's lock is held."""
+        return [self.legacy, *self._streams, *self._thread_streams.values(), *self._dying]
+
+    def retire(self, stream: Stream) -> None:
+        """Close a stream's queue when its work has finished. The device's lock is held."""
+        self._dying.append(stream)
 
     def _tail(self, stream: Stream) -> Point | None:
         try:

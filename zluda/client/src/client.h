@@ -22,6 +22,15 @@ enum zl_kind { ZL_CONTEXT = 1, ZL_STREAM, ZL_EVENT, ZL_MODULE, ZL_FUNCTION, ZL_L
 
 enum { ZL_LIMITS = 11 };
 
+/* Attributes of a stream, see stream_attribute.c; `priority` is that of a default stream. */
+typedef struct zl_stream_settings {
+    CUaccessPolicyWindow window;
+    CUsynchronizationPolicy policy;      /* 0: CU_SYNC_POLICY_AUTO */
+    CUlaunchMemSyncDomainMap map;
+    CUlaunchMemSyncDomain domain;
+    int priority;
+} zl_stream_settings;
+
 typedef struct zl_context {
     uint64_t handle;
     CUdevice device;
@@ -37,6 +46,7 @@ typedef struct zl_context {
     CUfunc_cache cache_config;
     size_t limits[ZL_LIMITS];
     uint64_t id;
+    zl_stream_settings settings;         /* of the default stream */
     struct zl_context *lost;             /* links contexts whose driver process has ended */
 } zl_context;
 
@@ -45,6 +55,7 @@ typedef struct zl_stream {
     unsigned flags;
     int priority;
     uint64_t id;
+    zl_stream_settings settings;
 } zl_stream;
 
 typedef struct zl_event {
@@ -140,6 +151,7 @@ typedef struct zl_thread {
     uint32_t depth, capacity;
     uint64_t number;                     /* tells its per-thread streams from others' */
     bool has_streams;
+    zl_stream_settings settings;         /* of its default stream */
     bool calling_back;                   /* it runs host functions, which must not call CUDA */
 } zl_thread;
 
