@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tests.client.conftest import Client
 
 
-@pytest.mark.parametrize("name", ["callback", "memop", "stream_attribute"])
+@pytest.mark.parametrize("name", ["callback", "memop", "stream_attribute", "launch_ex", "launch_old", "context_old"])
 def test_program(client: Client, name: str) -> None:
     client.check(f"{name}.c")
 

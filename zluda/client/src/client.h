@@ -7,6 +7,7 @@
 #endif
 #define __CUDA_API_VERSION_INTERNAL /* every symbol by its own name */
 #include "cuda.h"
+#include "cudaProfiler.h"
 #include "zl_protocol.h"
 
 #include <stdatomic.h>
@@ -40,6 +41,7 @@ typedef struct zl_context {
     bool primary;
     _Atomic bool active;                 /* a primary context is not until it is retained */
     unsigned retained;
+    _Atomic unsigned attached;           /* by cuCtxAttach, beside the one who made it */
     _Atomic uint64_t posted;             /* work ever posted, in any of its streams */
     _Atomic uint64_t settled;            /* value of `posted` up to which all of it is known to have finished */
     _Atomic bool non_blocking;           /* it has, or had, non-blocking streams */
@@ -80,6 +82,7 @@ typedef struct zl_function_entry {
     char *name;
     struct zl_function info;
     zl_parameter *parameters;
+    struct zl_old_launch *old;           /* set by the deprecated calls */
 } zl_function_entry;
 
 /* handles.c: tables from handles to objects. A handle that is not valid, or no longer, gives NULL. */
@@ -262,6 +265,11 @@ CUresult zl_function_use(zl_context *context, CUfunction function, zl_function_e
 CUresult zl_function_attribute(zl_function_entry *entry, CUfunction_attribute attribute, int *value);
 CUresult zl_function_set(zl_function_entry *entry, CUfunction_attribute attribute, int value);
 CUresult zl_kernel_function(zl_context *context, CUkernel kernel, zl_function_entry **entry);
+
+/* occupancy.c: blocks per multiprocessor; 0 if such a block cannot run at all. */
+int zl_active_blocks(const zl_function_entry *function, int block, size_t dynamic);
+/* launch_old.c: what the deprecated calls have set for the function's next launch goes with it. */
+void zl_launch_forget(zl_function_entry *function);
 
 /* image.c: where an image starts behind its wrapper, and its size. It has `known` bytes, or 0 if nobody knows. */
 CUresult zl_image_size(const void *image, size_t known, const void **start, size_t *size);
