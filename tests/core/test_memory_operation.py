@@ -80,6 +80,7 @@ def test_a_wait_ends_when_memory_changes_and_is_given_up_with_its_context(bench,
     wait.give_up_soon()
     with pytest.raises(BackendError, match="given up"):
         wait.run()
+    assert context.error is not None and context.error.name == "CUDA_ERROR_LAUNCH_FAILED"
     assert 0.05 <= time.monotonic() - started < 2
 
 

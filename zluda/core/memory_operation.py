@@ -5,7 +5,6 @@ CUDA driver API, "Stream memory operations".
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from zluda.backend.seam import BackendError
 from zluda.core.copies import require
-from zluda.core.errors import from_backend, invalid_value
+from zluda.core.errors import CudaError, from_backend, invalid_value
 from zluda.core.transfer import visible
 from zluda.spec.types import enum
 
@@ -28,8 +27,6 @@ SHORTEST, LONGEST = 20e-6, 1e-3
 """Seconds between two looks: the pause doubles from the one to the other."""
 PATIENCE = 1.0
 """Seconds that a wait goes on once its context is being emptied."""
-
-_logger = logging.getLogger("zluda.core")
 
 
 def write_value(stream: Stream, address: int, value: int, width: int) -> None:
@@ -114,7 +111,8 @@ class MemoryWait:
                     self._changed.wait(pause)
                 elif time.monotonic() > self._deadline:
                     message = f"a wait for the value at {self.address:#x} is given up: its context is being destroyed"
-                    _logger.warning("%s", message)
+                    # Not every backend stops a queue behind a host call that fails: host functions look here.
+                    self.context.fail(CudaError("CUDA_ERROR_LAUNCH_FAILED", message))
                     raise BackendError(message)
                 else:
                     time.sleep(pause)
