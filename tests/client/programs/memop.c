@@ -30,7 +30,8 @@ static void check_condition(CUstream stream, unsigned condition, uint32_t value,
 {
     host[0] = before;
     OK(cuStreamWaitValue32(stream, (CUdeviceptr)(uintptr_t)host, value, condition));
-    usleep(10000);
+    cuStreamQuery(stream); /* a point behind the wait; it would be reached soon */
+    usleep(20000);
     EXPECT(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
     host[0] = after;
     finish(stream);
@@ -41,7 +42,8 @@ static void check_condition_64(CUstream stream, unsigned condition, uint64_t val
     volatile uint64_t *wide = (volatile uint64_t *)host;
     wide[1] = before;
     OK(cuStreamWaitValue64(stream, (CUdeviceptr)(uintptr_t)&wide[1], value, condition));
-    usleep(10000);
+    cuStreamQuery(stream); /* a point behind the wait; it would be reached soon */
+    usleep(20000);
     EXPECT(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
     wide[1] = after;
     finish(stream);
