@@ -21,6 +21,9 @@ int main(void)
     CUdeviceptr memory;
     CUsharedconfig config;
     CUexecAffinityParam affinity;
+    CUctxCreateParams params;
+    CUctxCigParam graphics;
+    CUdevice device;
     unsigned flags, version;
     int active, supported;
 
@@ -49,6 +52,42 @@ int main(void)
     EXPECT(cuCtxDestroy(first), CUDA_ERROR_INVALID_CONTEXT);
     EXPECT(cuCtxDestroy(primary), CUDA_ERROR_INVALID_CONTEXT);
     EXPECT(cuCtxDestroy(NULL), CUDA_ERROR_INVALID_CONTEXT);
+
+    /* Forms that ask for what no device here has. */
+    memset(&affinity, 0, sizeof affinity);
+    memset(&params, 0, sizeof params);
+    memset(&graphics, 0, sizeof graphics);
+    OK(cuCtxCreate_v3(&second, NULL, 0, CU_CTX_SCHED_YIELD, 1));
+    OK(cuCtxGetDevice(&device));
+    OK(cuCtxGetFlags(&flags));
+    TRUE(device == 1 && flags == CU_CTX_SCHED_YIELD);
+    OK(cuCtxDestroy(second));
+    OK(cuCtxCreate_v4(&second, &params, 0, 1));
+    OK(cuCtxGetDevice(&device));
+    TRUE(device == 1);
+    OK(cuCtxDestroy(second));
+    affinity.type = CU_EXEC_AFFINITY_TYPE_SM_COUNT;
+    affinity.param.smCount.val = 2;
+    EXPECT(cuCtxCreate_v3(&second, &affinity, 1, 0, 0), CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
+    EXPECT(cuCtxCreate_v3(&second, &affinity, -1, 0, 0), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuCtxCreate_v3(&second, NULL, 1, 0, 0), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuCtxCreate_v3(NULL, NULL, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuCtxCreate_v3(&second, &affinity, 1, 0, 2), CUDA_ERROR_INVALID_DEVICE);
+    params.execAffinityParams = &affinity;
+    params.numExecAffinityParams = 1;
+    EXPECT(cuCtxCreate_v4(&second, &params, 0, 0), CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
+    params.cigParams = &graphics;
+    EXPECT(cuCtxCreate_v4(&second, &params, 0, 0), CUDA_ERROR_INVALID_VALUE);
+    params.execAffinityParams = NULL;
+    params.numExecAffinityParams = 0;
+    EXPECT(cuCtxCreate_v4(&second, &params, 0, 0), CUDA_ERROR_NOT_SUPPORTED);
+    EXPECT(cuCtxCreate_v4(&second, &params, 0, -1), CUDA_ERROR_INVALID_DEVICE);
+    OK(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_VULKAN_CIG_SUPPORTED, 0));
+    TRUE(supported == 0);
+    affinity.type = CU_EXEC_AFFINITY_TYPE_MAX;
+    EXPECT(cuCtxCreate_v3(&second, &affinity, 1, 0, 0), CUDA_ERROR_INVALID_VALUE);
+    OK(cuCtxGetCurrent(&found));
+    TRUE(found == primary);
 
     /* Usage counts. */
     OK(cuCtxCreate(&second, 0, 1));
