@@ -171,15 +171,15 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Client:
     return Client(tmp_path_factory.mktemp("programs"), folder)
 
 
-def build_library(folder: Path) -> None:
-    """cuda.h and libcuda.so.1."""
+def build_library(folder: Path, *options: str) -> None:
+    """cuda.h and libcuda.so.1, compiled with `options` besides."""
     generate(folder)
     part = folder / "part.so"
     compile_c(
         [
             "-fPIC", "-fvisibility=hidden", "-shared", "-Wl,-soname,libcuda.so.1", "-Wl,-z,defs", "-Wl,-z,nodelete",
             f"-I{SOURCES}", f"-I{folder}", *sorted(SOURCES.glob("*.c")), folder / "zl_entry.c",
-            "-lpthread", "-ldl", "-o", part,
+            "-lpthread", "-ldl", "-o", part, *options,
         ]
     )  # fmt: skip
     path = f"export PYTHONPATH={':'.join(map(str, PATHS))}"

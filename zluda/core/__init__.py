@@ -1,7 +1,7 @@
 """CUDA semantics, vendor-neutral: devices, contexts, streams, events, memory, modules, launches."""
 
 from zluda.core.context import Context
-from zluda.core.copies import Copy2D
+from zluda.core.copies import Copy2D, Copy3D
 from zluda.core.device import CudaDevice
 from zluda.core.driver import DRIVER_VERSION, Driver
 from zluda.core.errors import CudaError
@@ -18,6 +18,7 @@ __all__ = [
     "Allocation",
     "Context",
     "Copy2D",
+    "Copy3D",
     "CudaDevice",
     "CudaError",
     "Driver",

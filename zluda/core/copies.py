@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from zluda.backend.seam import BackendError
 from zluda.core.errors import CudaError, from_backend, invalid_value
@@ -30,6 +30,46 @@ class Copy2D:
     source_y: int = 0
     destination_x: int = 0
     destination_y: int = 0
+
+    def whole(self) -> Copy3D:
+        """The same as a copy of one slice."""
+        return Copy3D(
+            width=self.width,
+            height=self.height,
+            depth=1,
+            source=self.source,
+            destination=self.destination,
+            source_pitch=self.source_pitch,
+            destination_pitch=self.destination_pitch,
+            source_x=self.source_x,
+            source_y=self.source_y,
+            destination_x=self.destination_x,
+            destination_y=self.destination_y,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Copy3D:
+    """CUDA_MEMCPY3D between linear memory: as `Copy2D`, and slices; `*_height` is the rows of a slice, `*_z` in slices.
+
+    A height of 0 is taken as the copy's own, as CUDA does for one packed slice after another.
+    """
+
+    width: int
+    height: int
+    depth: int
+    source: int
+    destination: int
+    source_pitch: int = 0
+    destination_pitch: int = 0
+    source_height: int = 0
+    destination_height: int = 0
+    source_x: int = 0
+    source_y: int = 0
+    source_z: int = 0
+    destination_x: int = 0
+    destination_y: int = 0
+    destination_z: int = 0
 
 
 def require(stream: Stream, address: int, size: int) -> None:
@@ -62,27 +102,57 @@ def copy(stream: Stream, destination: int, source: int, size: int) -> None:
 
 
 def copy_2d(stream: Stream, request: Copy2D) -> None:
-    """Enqueue a 2D copy: one command if the rows are packed on both sides, else one per row."""
-    width, height = request.width, request.height
-    if width < 0 or height < 0:
-        raise invalid_value(f"a 2D copy of {width} by {height}")
-    from_pitch = _pitch(request.source_pitch, width + request.source_x, "source")
-    to_pitch = _pitch(request.destination_pitch, width + request.destination_x, "destination")
-    if width == 0 or height == 0:
+    """Enqueue a 2D copy: a 3D one of a single slice."""
+    copy_3d(stream, request.whole())
+
+
+def copy_3d(stream: Stream, request: Copy3D) -> None:
+    """Enqueue a 3D copy: as few commands as what is packed on both sides allows, else one per row."""
+    width, height, depth = request.width, request.height, request.depth
+    if width < 0 or height < 0 or depth < 0:
+        raise invalid_value(f"a copy of {width} by {height} by {depth}")
+    source, destination = _sides(request)
+    if width == 0 or height == 0 or depth == 0:
         return
-    source = request.source + request.source_y * from_pitch + request.source_x
-    destination = request.destination + request.destination_y * to_pitch + request.destination_x
-    require(stream, destination, to_pitch * (height - 1) + width)
-    require(stream, source, from_pitch * (height - 1) + width)
-    if from_pitch == to_pitch == width:
+    for side in (destination, source):
+        require(stream, side.start, side.slice * (depth - 1) + side.pitch * (height - 1) + width)
+    if height == 1 or source.pitch == destination.pitch == width:
         width, height = width * height, 1
+        if source.slice == destination.slice == width:
+            width, depth = width * depth, 1
     with stream._lock:
         queue = stream.enter()
         try:
-            for row in range(height):
-                queue.copy(destination + row * to_pitch, source + row * from_pitch, width)
+            for z in range(depth):
+                to, start = destination.start + z * destination.slice, source.start + z * source.slice
+                for y in range(height):
+                    queue.copy(to + y * destination.pitch, start + y * source.pitch, width)
         except BackendError as error:
             raise stream.context.fail(from_backend(error)) from error
+
+
+class _Side(NamedTuple):
+    """The source or the destination: its first byte, and how far its rows and slices are apart, in bytes."""
+
+    start: int
+    pitch: int
+    slice: int
+
+
+def _sides(request: Copy3D) -> tuple[_Side, _Side]:
+    r = request
+    source = _side(r, "source", r.source, r.source_pitch, r.source_height, (r.source_x, r.source_y, r.source_z))
+    at = (r.destination_x, r.destination_y, r.destination_z)
+    return source, _side(r, "destination", r.destination, r.destination_pitch, r.destination_height, at)
+
+
+def _side(request: Copy3D, which: str, base: int, pitch: int, rows: int, at: tuple[int, int, int]) -> _Side:
+    x, y, z = at
+    pitch = _pitch(pitch, request.width + x, which)
+    if rows and rows < request.height + y:
+        raise invalid_value(f"the {which} has {rows} rows to a slice, the copy reaches row {request.height + y}")
+    slice_ = pitch * (rows or request.height + y)
+    return _Side(base + z * slice_ + y * pitch + x, pitch, slice_)
 
 
 def _pitch(pitch: int, least: int, which: str) -> int:

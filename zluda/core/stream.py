@@ -334,6 +334,11 @@ class Stream:
         self._check()
         copies.copy_2d(self, copy)
 
+    def copy_3d(self, copy: copies.Copy3D) -> None:
+        """cuMemcpy3DAsync; see `Copy3D`."""
+        self._check()
+        copies.copy_3d(self, copy)
+
     def write(self, destination: int, data: bytes | bytearray | memoryview) -> None:
         """cuMemcpyHtoDAsync from pageable memory: `data` is taken now and copied in the stream's order."""
         self._check()

@@ -19,7 +19,8 @@
 
 /* --- contexts, streams, events, modules: what the client itself must know of them ------------------------------- */
 
-enum zl_kind { ZL_CONTEXT = 1, ZL_STREAM, ZL_EVENT, ZL_MODULE, ZL_FUNCTION, ZL_LIBRARY, ZL_KERNEL };
+enum zl_kind { ZL_CONTEXT = 1, ZL_STREAM, ZL_EVENT, ZL_MODULE, ZL_FUNCTION, ZL_LIBRARY, ZL_KERNEL,
+               ZL_ARRAY = 20, ZL_MIPMAPPED_ARRAY };
 
 enum { ZL_LIMITS = 11 };
 
@@ -242,6 +243,88 @@ void zl_range_remove_context(uint64_t context);
 void zl_range_remove_module(uint64_t module);
 /* Whether `size` bytes from `address` lie in one range. */
 bool zl_range_holds(uint64_t address, uint64_t size);
+
+/* --- arrays (array.c, mipmap.c, format.c) ----------------------------------------------------------------------- */
+
+enum { ZL_PLANES = 3 };
+
+typedef struct zl_array {
+    zl_context *context;
+    CUDA_ARRAY3D_DESCRIPTOR descriptor;
+    uint64_t address;                    /* of its storage: rows, then slices, one after another */
+    size_t pitch;                        /* bytes a row */
+    unsigned element;                    /* bytes; 0 if it is made of planes */
+    unsigned planes;
+    bool part;                           /* of a mipmapped or a planar array, which owns the storage */
+    CUarray plane[ZL_PLANES];
+} zl_array;
+
+/* Checks a descriptor against the manual's table. */
+CUresult zl_array_check(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, bool mipmapped);
+size_t zl_array_rows(const zl_array *array); /* of a slice */
+size_t zl_array_slices(const zl_array *array);
+/* Makes an array and the handles of its planes. The storage is not allocated: `address` counts from its start, and
+   `size` becomes what it takes. */
+zl_array *zl_array_new(zl_context *context, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, bool part, uint64_t *handle, size_t *size);
+void zl_array_place(zl_array *array, uint64_t address); /* its storage starts there */
+void zl_array_forget(uint64_t handle);                  /* the handles, not the storage */
+/* Device memory that has no pointer. */
+CUresult zl_storage_allocate(zl_context *context, size_t size, uint64_t *address);
+CUresult zl_storage_free(zl_context *context, uint64_t address);
+
+/* format.c */
+typedef struct zl_plane {
+    CUarray_format format;
+    unsigned channels, narrower, lower;  /* shifts of width and height */
+} zl_plane;
+
+/* Bytes of an element and, of a planar format (where that is 0), its planes. Whether there is such a format. */
+CUresult zl_format_find(CUarray_format format, unsigned channels, unsigned *element, const zl_plane **planes, unsigned *count);
+
+/* --- copies (copy.c, box.c) ------------------------------------------------------------------------------------- */
+
+/* Whether the bytes are all in one allocation (`device`), or all outside of the window. */
+CUresult zl_place(uint64_t address, size_t size, bool *device);
+bool zl_pinned(uint64_t address);
+CUresult zl_copy_post(zl_context *context, CUstream stream, uint64_t destination, uint64_t source, size_t size);
+CUresult zl_copy_write(zl_context *context, CUstream stream, uint64_t destination, const void *data, size_t size);
+enum { ZL_TRAVELS_ALONG = 65536 };       /* bytes of an asynchronous copy from ordinary memory that go with the command */
+
+/* One side of a 2D or 3D copy as a program describes it, in the units of CUDA_MEMCPY3D. */
+typedef struct zl_operand {
+    CUmemorytype type;
+    uint64_t base;
+    CUarray array;
+    size_t x, y, z, pitch, rows;
+} zl_operand;
+
+typedef struct zl_box {
+    size_t width, height, depth;         /* bytes, rows, slices */
+} zl_box;
+
+/* A copy that has been checked. */
+typedef struct zl_box_copy {
+    struct zl_side {
+        uint64_t start;
+        size_t pitch, rows;              /* bytes a row, rows a slice */
+        bool device;
+    } to, from;
+    zl_box box;
+} zl_box_copy;
+
+/* When the source is read and when the call returns. */
+enum zl_copy_mode {
+    ZL_COPY_NOW,                         /* synchronous */
+    ZL_COPY_ASYNC,                       /* ordinary memory may be read at once */
+    ZL_COPY_IN_ORDER,                    /* asynchronous, and all memory is read in the stream's order */
+};
+
+/* The box must not be empty. */
+CUresult zl_box_check(zl_context *context, const zl_operand *to, const zl_operand *from, zl_box box, zl_box_copy *copy);
+CUresult zl_box_run(zl_context *context, const zl_box_copy *copy, CUstream stream, enum zl_copy_mode mode);
+/* Both; an empty box is no error. */
+CUresult zl_box_copy_all(zl_context *context, const zl_operand *to, const zl_operand *from, zl_box box, CUstream stream,
+                         enum zl_copy_mode mode);
 
 /* --- streams (stream.c) ----------------------------------------------------------------------------------------- */
 

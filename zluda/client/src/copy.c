@@ -4,15 +4,12 @@
 
 #include <string.h>
 
-enum { TRAVELS_ALONG = 65536 };          /* bytes of an asynchronous copy from ordinary memory that go with the command */
-
 static uint64_t address_of(const void *pointer)
 {
     return (uint64_t)(uintptr_t)pointer;
 }
 
-/* Whether the bytes are all in one allocation (`true`), or all outside of the window (`false`). */
-static CUresult place(uint64_t address, size_t size, bool *device)
+CUresult zl_place(uint64_t address, size_t size, bool *device)
 {
     uint64_t last;
 
@@ -24,7 +21,7 @@ static CUresult place(uint64_t address, size_t size, bool *device)
     return last < zl_state.window_base || address > zl_state.window_base ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult post_copy(zl_context *context, CUstream stream, uint64_t destination, uint64_t source, size_t size)
+CUresult zl_copy_post(zl_context *context, CUstream stream, uint64_t destination, uint64_t source, size_t size)
 {
     struct zl_cmd_copy *command;
     uint64_t wire;
@@ -43,7 +40,7 @@ static CUresult post_copy(zl_context *context, CUstream stream, uint64_t destina
     return CUDA_SUCCESS;
 }
 
-static CUresult post_write(zl_context *context, CUstream stream, uint64_t destination, const void *data, size_t size)
+CUresult zl_copy_write(zl_context *context, CUstream stream, uint64_t destination, const void *data, size_t size)
 {
     struct zl_cmd_write *command;
     uint64_t wire;
@@ -63,7 +60,7 @@ static CUresult post_write(zl_context *context, CUstream stream, uint64_t destin
 }
 
 /* Pinned memory counts as the host's in a synchronous copy: its bytes are there when the call returns. */
-static bool pinned(uint64_t address)
+bool zl_pinned(uint64_t address)
 {
     zl_range range;
     return zl_range_find(address, &range) && range.kind == ZL_RANGE_HOST;
@@ -76,15 +73,15 @@ static CUresult copy(zl_context *context, uint64_t destination, uint64_t source,
 
     if (!size)
         return CUDA_SUCCESS;
-    if ((result = place(destination, size, &to_device)) != CUDA_SUCCESS ||
-        (result = place(source, size, &from_device)) != CUDA_SUCCESS)
+    if ((result = zl_place(destination, size, &to_device)) != CUDA_SUCCESS ||
+        (result = zl_place(source, size, &from_device)) != CUDA_SUCCESS)
         return result;
     if (to_device && from_device) {
-        bool host = pinned(destination) || pinned(source);
+        bool host = zl_pinned(destination) || zl_pinned(source);
         if (async || !host)
-            return post_copy(context, stream, destination, source, size);
-    } else if (async && to_device && size <= TRAVELS_ALONG) {
-        return post_write(context, stream, destination, (const void *)(uintptr_t)source, size);
+            return zl_copy_post(context, stream, destination, source, size);
+    } else if (async && to_device && size <= ZL_TRAVELS_ALONG) {
+        return zl_copy_write(context, stream, destination, (const void *)(uintptr_t)source, size);
     }
     result = zl_turn(context, stream);
     if (result == CUDA_SUCCESS)
@@ -151,112 +148,6 @@ CUresult zl_cuMemcpyDtoDAsync_v2(zl_context *context, CUdeviceptr dstDevice, CUd
     return copy(context, dstDevice, srcDevice, ByteCount, hStream, true);
 }
 
-/* --- two dimensions --- */
-
-struct side {
-    uint64_t start;
-    size_t pitch;
-    bool device;
-};
-
-static CUresult find_side(struct side *side, CUmemorytype type, const void *host, CUdeviceptr device, size_t x, size_t y,
-                          size_t pitch, size_t width, size_t height, size_t largest)
-{
-    uint64_t base;
-    size_t offset, extent;
-
-    switch (type) {
-    case CU_MEMORYTYPE_HOST:
-        base = address_of(host);
-        break;
-    case CU_MEMORYTYPE_DEVICE:
-        base = device;
-        if (!zl_in_window(base))
-            return CUDA_ERROR_INVALID_VALUE;
-        break;
-    case CU_MEMORYTYPE_UNIFIED:
-        base = device;
-        break;
-    case CU_MEMORYTYPE_ARRAY:
-        return zl_not_supported("cuMemcpy2D", "CUDA arrays");
-    default:
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (x > SIZE_MAX - width)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!pitch)
-        pitch = x + width;
-    if (pitch < x + width || pitch > largest)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (__builtin_mul_overflow(y, pitch, &offset) || __builtin_add_overflow(offset, x, &offset) ||
-        __builtin_mul_overflow(height - 1, pitch, &extent) || __builtin_add_overflow(extent, width, &extent))
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!base || __builtin_add_overflow(base, offset, &side->start))
-        return CUDA_ERROR_INVALID_VALUE;
-    side->pitch = pitch;
-    return place(side->start, extent, &side->device);
-}
-
-static CUresult copy_2d(zl_context *context, const CUDA_MEMCPY2D *pCopy, CUstream stream, bool async)
-{
-    CUDA_MEMCPY2D c;
-    struct side to, from;
-    struct zl_cmd_copy_2d *command;
-    size_t largest = (size_t)zl_device_attribute(context->device, CU_DEVICE_ATTRIBUTE_MAX_PITCH);
-    uint64_t wire;
-    CUresult result;
-
-    if (!pCopy)
-        return CUDA_ERROR_INVALID_VALUE;
-    c = *pCopy;
-    if (!c.WidthInBytes || !c.Height)
-        return CUDA_SUCCESS;
-    if ((result = find_side(&to, c.dstMemoryType, c.dstHost, c.dstDevice, c.dstXInBytes, c.dstY, c.dstPitch,
-                            c.WidthInBytes, c.Height, largest)) != CUDA_SUCCESS ||
-        (result = find_side(&from, c.srcMemoryType, c.srcHost, c.srcDevice, c.srcXInBytes, c.srcY, c.srcPitch,
-                            c.WidthInBytes, c.Height, largest)) != CUDA_SUCCESS)
-        return result;
-    if (to.device && from.device && (async || (!pinned(to.start) && !pinned(from.start)))) {
-        result = zl_use_stream(stream, &context, &wire);
-        if (result != CUDA_SUCCESS)
-            return result;
-        command = zl_begin(ZL_OP_copy_2d, context, sizeof *command, false);
-        if (!command)
-            return zl_gone();
-        command->stream = wire;
-        command->destination = to.start;
-        command->destination_pitch = to.pitch;
-        command->source = from.start;
-        command->source_pitch = from.pitch;
-        command->width = c.WidthInBytes;
-        command->height = c.Height;
-        zl_post(&command->header, context);
-        return CUDA_SUCCESS;
-    }
-    result = zl_turn(context, stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    for (size_t row = 0; row < c.Height; row++)
-        memmove((void *)(uintptr_t)(to.start + row * to.pitch), (const void *)(uintptr_t)(from.start + row * from.pitch),
-                c.WidthInBytes);
-    return CUDA_SUCCESS;
-}
-
-CUresult zl_cuMemcpy2D_v2(zl_context *context, const CUDA_MEMCPY2D *pCopy, CUstream default_stream)
-{
-    return copy_2d(context, pCopy, default_stream, false);
-}
-
-CUresult zl_cuMemcpy2DUnaligned_v2(zl_context *context, const CUDA_MEMCPY2D *pCopy, CUstream default_stream)
-{
-    return copy_2d(context, pCopy, default_stream, false);
-}
-
-CUresult zl_cuMemcpy2DAsync_v2(zl_context *context, const CUDA_MEMCPY2D *pCopy, CUstream hStream)
-{
-    return copy_2d(context, pCopy, hStream, true);
-}
-
 /* --- fills --- */
 
 static CUresult fill(zl_context *context, CUstream stream, uint64_t destination, size_t pitch, unsigned value, unsigned bytes,
@@ -300,7 +191,7 @@ static CUresult fill_now(zl_context *context, CUstream stream, uint64_t destinat
                          unsigned bytes, size_t width, size_t height)
 {
     CUresult result = fill(context, stream, destination, pitch, value, bytes, width, height);
-    return result == CUDA_SUCCESS && width && height && pinned(destination) ? zl_turn(context, stream) : result;
+    return result == CUDA_SUCCESS && width && height && zl_pinned(destination) ? zl_turn(context, stream) : result;
 }
 
 CUresult zl_cuMemsetD8_v2(zl_context *context, CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream default_stream)

@@ -297,6 +297,8 @@ void zl_context_forget(zl_context *context)
 {
     zl_handle_each(ZL_STREAM, in_context, context);
     zl_handle_each(ZL_EVENT, in_context, context);
+    zl_handle_each(ZL_ARRAY, in_context, context);
+    zl_handle_each(ZL_MIPMAPPED_ARRAY, in_context, context);
     zl_module_forget_context(context);
     zl_range_remove_context(context->handle);
     atomic_store(&context->non_blocking, false);

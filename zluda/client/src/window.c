@@ -11,6 +11,16 @@
 
 static const uint64_t DEFAULT_SIZE = 1ULL << 40, SMALLEST = 1ULL << 30;
 
+/* Where a window may be: the driver process tries the same (zluda/window). */
+static uint64_t candidate(uint64_t region, uint64_t step)
+{
+#ifdef __SANITIZE_THREAD__               /* has shadows for few addresses; wants a small RLIMIT_FSIZE and no randomisation */
+    return 0x7f0000000000 + ((6 - region) * 16 + step) * SMALLEST;
+#else
+    return (region << 44) + step * DEFAULT_SIZE;
+#endif
+}
+
 bool zl_window_reserve(uint64_t base, uint64_t size)
 {
     void *wanted = (void *)(uintptr_t)base;
@@ -42,7 +52,7 @@ uint64_t zl_window_find(uint64_t most, uint64_t *size)
     for (; *size >= SMALLEST; *size >>= 1)
         for (uint64_t step = 0; step < 16; step++)
             for (uint64_t region = 6; region >= 2; region--) {
-                uint64_t base = (region << 44) + step * DEFAULT_SIZE;
+                uint64_t base = candidate(region, step);
                 if (zl_window_reserve(base, *size))
                     return base;
             }

@@ -3,7 +3,7 @@
 # ruff: noqa: ARG001 - every handler takes the state and the context first
 from __future__ import annotations
 
-from zluda.core import Copy2D, Wait
+from zluda.core import Copy3D, Wait
 from zluda.core.transfer import post
 from zluda.server.dispatch import handles
 from zluda.server.state import State
@@ -50,20 +50,33 @@ def copy(state: State, handle: int, stream: int, destination: int, source: int, 
     state.stream(state.context(handle), stream).copy(destination, source, size)
 
 
-@handles("copy_2d")
-def copy_2d(
+@handles("copy_3d")
+def copy_3d(
     state: State,
     handle: int,
     stream: int,
     destination: int,
     destination_pitch: int,
+    destination_height: int,
     source: int,
     source_pitch: int,
+    source_height: int,
     width: int,
     height: int,
+    depth: int,
 ) -> None:
-    request = Copy2D(width, height, source, destination, source_pitch, destination_pitch)
-    state.stream(state.context(handle), stream).copy_2d(request)
+    request = Copy3D(
+        width=width,
+        height=height,
+        depth=depth,
+        source=source,
+        destination=destination,
+        source_pitch=source_pitch,
+        destination_pitch=destination_pitch,
+        source_height=source_height,
+        destination_height=destination_height,
+    )
+    state.stream(state.context(handle), stream).copy_3d(request)
 
 
 @handles("write")
