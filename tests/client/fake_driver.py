@@ -270,7 +270,7 @@ def device_info(index: int) -> DeviceInfo:
             shared_memory_per_block=65536,
             multiprocessors=4,
         ),
-        capabilities=frozenset({"memory.system"}),
+        capabilities=frozenset({"memory.system", "progress.grid"} if index else {"memory.system"}),
     )
 
 

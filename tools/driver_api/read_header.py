@@ -5,8 +5,9 @@
     python tools/driver_api/read_header.py --check     only compare; status 1 if they or the other files differ
 
 header.toml gets the types, enumerations and numbers that types.toml leaves out, unbuilt.toml the entry points that no
-other file has. What those files say of types and versions is checked against the header. It comes from the wheel
-nvidia-cuda-runtime, fetched with pip, unless --include names a folder that has cuda.h and cudaTypedefs.h.
+other file has. Files that name another `header` are left alone. What the others say of types and versions is checked
+against the header. It comes from the wheel nvidia-cuda-runtime, fetched with pip, unless --include names a folder that
+has cuda.h and cudaTypedefs.h.
 """
 
 from __future__ import annotations
@@ -183,7 +184,8 @@ def declared() -> tuple[dict[str, Any], dict[str, tuple[str, dict[str, Any]]]]:
     functions = {}
     for path in sorted(FOLDER.glob("*.toml")):
         if path.name not in ("types.toml", "header.toml", "unbuilt.toml"):
-            for function in tomllib.loads(path.read_text())["function"]:
+            content = tomllib.loads(path.read_text())
+            for function in () if "header" in content else content["function"]:  # of another header than cuda.h
                 functions[function.get("symbol", function["name"])] = (path.name, function)
     return types, functions
 

@@ -2,6 +2,7 @@
 
 OUTDIR gets
     cuda.h            the driver API's types, numbers and prototypes, for the client and for programs without a toolkit
+    cudaProfiler.h    the same for profiler control
     zl_protocol.h     the structures and commands shared with the driver process, each checked against its layout
     zl_bodies.h       prototypes of the hand-written bodies: zl_<symbol>, after the checks that the spec asks for
     zl_entry.c        every exported symbol
@@ -16,7 +17,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from zluda.client.header import cuda_header
+from zluda.client.header import cuda_header, profiler_header
 from zluda.client.stubs import bodies_header, entry_points, symbol_table
 from zluda.client.wire import protocol_header
 from zluda.spec.errors import errors
@@ -29,6 +30,7 @@ def error_table() -> str:
 
 FILES: dict[str, Callable[[], str]] = {
     "cuda.h": cuda_header,
+    "cudaProfiler.h": profiler_header,
     "zl_protocol.h": protocol_header,
     "zl_bodies.h": bodies_header,
     "zl_entry.c": entry_points,

@@ -57,13 +57,15 @@ def cuda_header() -> str:
     for name, table in (("CUdevice_attribute", device_attributes()), ("CUfunction_attribute", function_attributes())):
         rows = [(n, a.number) for a in table.values() for n in (a.name, *a.aliases)]
         parts.append(_enum(name, rows))
-    parts += [_enum(e.name, list(e.values)) for e in api.enum]
+    parts += [_enum(e.name, list(e.values)) for e in api.enum if not e.header]
     parts += [f"{'typedef ' if t.name else ''}{t.declaration.replace('_Alignas', 'CUDA_ALIGNAS')};" for t in api.type]
     parts.append("")
     parts += [f"#define {c.name} {c.value}" for c in api.constant]
     parts.append("")
     parts += ["", "#ifdef __cplusplus", 'extern "C" {', "#endif"]
     for f in api.function:
+        if f.header:
+            continue
         declarations = ", ".join(p.declaration for p in f.parameters) or "void"
         parts.append(f"CUresult CUDAAPI {f.symbol}({declarations});")
         if f.per_thread:
@@ -81,3 +83,21 @@ def cuda_header() -> str:
         parts += ["#ifndef CUDA_API_PER_THREAD_DEFAULT_STREAM", line, "#endif"] if symbol in per_thread else [line]
     parts += ["#endif", "", "#endif", ""]
     return "\n".join(parts)
+
+
+def profiler_header() -> str:
+    """cudaProfiler.h."""
+    name = "cudaProfiler.h"
+    api = driver_api()
+    parts = [
+        "/* Profiler control, generated from spec/; do not edit. SPDX-License-Identifier: Apache-2.0 */",
+        "#ifndef __cuda_profiler_h__",
+        "#define __cuda_profiler_h__",
+        "",
+        "#include <cuda.h>",
+        "",
+    ]
+    parts += [_enum(e.name, list(e.values)) for e in api.enum if e.header == name]
+    parts += ["#ifdef __cplusplus", 'extern "C" {', "#endif"]
+    parts += [f"{prototype(f)};" for f in api.function if f.header == name]
+    return "\n".join([*parts, "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""])

@@ -23,6 +23,7 @@ from zluda.spec.types import constant, enum
 
 if TYPE_CHECKING:
     from zluda.core.device import CudaDevice
+    from zluda.core.memory_operation import MemoryWait
     from zluda.core.module import Module
 
 _FLAGS = enum("CUctx_flags")
@@ -94,6 +95,12 @@ class Context:
         self._modules: set[Module] = set()
         self._allocations: dict[int, Allocation] = {}
         self._frees: list[Wait] = []
+        self.gatherer: Stream | None = None
+        """Waits for all others where an event holds the whole context's work."""
+        self.gates: list[Point] = []
+        """What all later work waits for: streams that open their queue look here."""
+        self.memory_waits: set[MemoryWait] = set()
+        """Waits of streams for values in memory."""
         self.staging = Staging(self)
         """Window memory for bytes on their way to the device."""
 
@@ -239,11 +246,19 @@ class Context:
         points: list[Point] = []
         with self.device.lock:
             self._reap()
-            for stream in (self.legacy, *self._streams, *self._thread_streams.values(), *self._dying):
+            for stream in self.streams():
                 tail = self._tail(stream)
                 if tail is not None and not _over(tail):
                     points.append(tail)
         return points
+
+    def streams(self) -> list[Stream]:
+        """All that may have work in them, destroyed ones too. The device's lock is held."""
+        return [self.legacy, *self._streams, *self._thread_streams.values(), *self._dying]
+
+    def retire(self, stream: Stream) -> None:
+        """Close a stream's queue when its work has finished. The device's lock is held."""
+        self._dying.append(stream)
 
     def _tail(self, stream: Stream) -> Point | None:
         try:
@@ -439,6 +454,8 @@ class Context:
             if not self.active:
                 return self.ending or Wait(self, quiet=True)
             points = self._points()
+            for memory_wait in self.memory_waits:
+                memory_wait.give_up_soon()
             self.active = False
             self.unusable = True
             self.ending = Wait(self, points, quiet=True).then(self._empty)

@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 
 Dimensions = Sequence[int]
 
+_KEPT = {
+    "CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH": 1,
+    "CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT": 1,
+    "CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH": 1,
+    "CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED": 1,
+    "CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE": 2,
+}
+"""Attributes that change nothing without clusters, and the greatest value of each: a cluster is one block."""
+
 
 class _Plan(NamedTuple):
     """A launch configuration that was checked, ready to be used again."""
@@ -49,6 +58,7 @@ class Function:
         self._device_lock = module.context.device.lock
         self._max_dynamic_shared = 0
         self._carveout = -1
+        self._kept: dict[str, int] = {}
         self._size = -1
         self._plan: _Plan | None = None
 
@@ -128,12 +138,15 @@ class Function:
                 return self._max_dynamic_shared
             case "shared_carveout":
                 return self._carveout
+            case "kept":
+                return self._kept.get(spec.name, 0)
         raise KeyError(f"spec/attributes.toml: the core computes no {spec.property}")
 
     def set_attribute(self, attribute: int | str, value: int) -> None:
-        """cuFuncSetAttribute: the greatest dynamic shared size, or the carve-out (a hint that is kept).
+        """cuFuncSetAttribute: the greatest dynamic shared size, or one that is only kept.
 
-        CUDA_ERROR_INVALID_VALUE for another attribute or a value out of its range.
+        CUDA_ERROR_INVALID_VALUE for another attribute or a value out of its range; CUDA_ERROR_NOT_SUPPORTED for
+        clusters of several blocks.
         """
         self._check()
         number = numbers().get(attribute, -1) if isinstance(attribute, str) else attribute
@@ -152,6 +165,12 @@ class Function:
             if not -1 <= value <= 100:
                 raise invalid_value(f"a carve-out of {value} percent")
             self._carveout = value
+        elif settable == "kept" and spec is not None:
+            if value < 0 or (value > _KEPT[spec.name] and "REQUIRED" not in spec.name):
+                raise invalid_value(f"{spec.name} of {value}")
+            if value > _KEPT[spec.name]:
+                raise CudaError("CUDA_ERROR_NOT_SUPPORTED", f"{spec.name} of {value}: there are no clusters")
+            self._kept[spec.name] = value
         else:
             raise invalid_value(f"function attribute {attribute} cannot be set")
 

@@ -119,7 +119,40 @@ class Stream:
             self._queue = self.context.device.open().create_queue(self.priority)
         except BackendError as error:
             raise from_backend(error) from error
+        for gate in self.context.gates:
+            self.hold(gate)
         return self._queue
+
+    def hold(self, point: Point) -> None:
+        """Let later work wait for a point, if there is a queue yet that would not. The device's lock is held."""
+        if self._queue is None or point.reached():
+            return
+        if point.context.device is self.context.device:
+            self._call(self._queue.wait, point.marker)
+        else:
+            self._call(self._queue.host_call, point.block)
+        self._tail = None
+        self._unflushed = True
+        self.context.unflushed.add(self)
+
+    def set_priority(self, priority: int) -> None:
+        """CU_STREAM_ATTRIBUTE_PRIORITY: later work goes into a queue of that priority, behind what there is."""
+        self._check()
+        priority = max(GREATEST_PRIORITY, min(LEAST_PRIORITY, priority))
+        with self._lock:
+            if priority == self.priority:
+                return
+            self.priority = priority
+            tail = self.tail()
+            if tail is None:
+                return
+            self.flush()
+            old = Stream(self.context, StreamKind.CREATED, self.flags)
+            old._queue, old._tail, old.destroyed = self._queue, tail, True
+            self.context.retire(old)
+            self._queue = self._tail = None
+            self._open()
+            self.hold(tail)
 
     def _join_blocking(self, queue: Queue) -> None:
         streams = self.context.unjoined

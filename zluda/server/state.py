@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 
 from zluda.core import Context, CudaError, Driver, Event, Function, MemoryPool, Module, Stream
 from zluda.core.virtual import PhysicalMemory
+from zluda.server.callbacks import HostCalls
 from zluda.server.segment import CONSTANTS, Answers, Segment
 from zluda.window import Window
 
@@ -46,6 +47,7 @@ class State:
         self.window = window
         self.segment = segment
         self.answers = Answers(segment, window)
+        self.host_calls = HostCalls(segment)
         self.contexts: dict[int, ContextRecord] = {}
         self.streams: dict[int, Stream] = {}
         self.events: dict[int, Event] = {}

@@ -1,7 +1,8 @@
 """The entry points of the CUDA driver API and their C types, read from spec/driver_api/*.toml.
 
 types.toml has the numbers that the project's own code uses, header.toml all else that cuda.h declares, unbuilt.toml the
-entry points that only say that they are not built, each other file those of an area. tools/driver_api makes header.toml
+entry points that only say that they are not built, each other file those of an area (`header`, at its top, names the C
+header they are declared in where that is not cuda.h). tools/driver_api makes header.toml
 and unbuilt.toml, and checks the others against NVIDIA's cuda.h. An entry point is one exported symbol:
 
     [[function]]
@@ -62,6 +63,8 @@ class Function(_Model):
     answer: Literal["local", "call", "post"]
     context: Literal["none", "init", "current"] = "current"
     support: Literal["full", "partial", "none"] = "full"
+    header: str = ""
+    """The C header that declares it, where that is not cuda.h."""
     note: str = ""
     """What is missing, where support is partial; why there is none, where that is not just that nobody has built it."""
     parameters: tuple[Parameter, ...]
@@ -100,6 +103,7 @@ class Type(_Model):
 
 class Enum(_Model):
     name: str
+    header: str = ""
     values: tuple[tuple[str, int], ...]
 
 
@@ -137,6 +141,10 @@ def driver_api() -> DriverApi:
     """The specification, validated. Raises pydantic's ValidationError, which names the entry and the field."""
     merged: dict[str, Any] = {}
     for path in sorted(spec_path("driver_api").glob("*.toml")):
-        for kind, entries in tomllib.loads(path.read_text()).items():
+        content = tomllib.loads(path.read_text())
+        if header := content.pop("header", ""):
+            for entry in (*content.get("enum", ()), *content.get("function", ())):
+                entry["header"] = header
+        for kind, entries in content.items():
             merged[kind] = merged.get(kind, []) + entries if isinstance(entries, list) else entries
     return DriverApi.model_validate(merged)

@@ -7,6 +7,7 @@
 #endif
 #define __CUDA_API_VERSION_INTERNAL /* every symbol by its own name */
 #include "cuda.h"
+#include "cudaProfiler.h"
 #include "zl_protocol.h"
 
 #include <stdatomic.h>
@@ -23,6 +24,15 @@ enum zl_kind { ZL_CONTEXT = 1, ZL_STREAM, ZL_EVENT, ZL_MODULE, ZL_FUNCTION, ZL_L
 
 enum { ZL_LIMITS = 11 };
 
+/* Attributes of a stream, see stream_attribute.c; `priority` is that of a default stream. */
+typedef struct zl_stream_settings {
+    CUaccessPolicyWindow window;
+    CUsynchronizationPolicy policy;      /* 0: CU_SYNC_POLICY_AUTO */
+    CUlaunchMemSyncDomainMap map;
+    CUlaunchMemSyncDomain domain;
+    int priority;
+} zl_stream_settings;
+
 typedef struct zl_context {
     uint64_t handle;
     CUdevice device;
@@ -32,12 +42,14 @@ typedef struct zl_context {
     bool primary;
     _Atomic bool active;                 /* a primary context is not until it is retained */
     unsigned retained;
+    _Atomic unsigned attached;           /* by cuCtxAttach, beside the one who made it */
     _Atomic uint64_t posted;             /* work ever posted, in any of its streams */
     _Atomic uint64_t settled;            /* value of `posted` up to which all of it is known to have finished */
     _Atomic bool non_blocking;           /* it has, or had, non-blocking streams */
     CUfunc_cache cache_config;
     size_t limits[ZL_LIMITS];
     uint64_t id;
+    zl_stream_settings settings;         /* of the default stream */
     struct zl_context *lost;             /* links contexts whose driver process has ended */
 } zl_context;
 
@@ -46,6 +58,7 @@ typedef struct zl_stream {
     unsigned flags;
     int priority;
     uint64_t id;
+    zl_stream_settings settings;
 } zl_stream;
 
 typedef struct zl_event {
@@ -70,6 +83,7 @@ typedef struct zl_function_entry {
     char *name;
     struct zl_function info;
     zl_parameter *parameters;
+    struct zl_old_launch *old;           /* set by the deprecated calls */
 } zl_function_entry;
 
 /* handles.c: tables from handles to objects. A handle that is not valid, or no longer, gives NULL. */
@@ -142,6 +156,8 @@ typedef struct zl_thread {
     uint32_t depth, capacity;
     uint64_t number;                     /* tells its per-thread streams from others' */
     bool has_streams;
+    zl_stream_settings settings;         /* of its default stream */
+    bool calling_back;                   /* it runs host functions, which must not call CUDA */
 } zl_thread;
 
 zl_thread *zl_thread_self(void);
@@ -160,6 +176,11 @@ CUresult zl_enter_context(zl_context **context);
 /* The current context whatever its state, or NULL. */
 zl_context *zl_current(void);
 CUresult zl_context_check(zl_context *context);
+
+/* callback.c: around the start of a driver process in place of one that has ended. */
+void zl_callback_hold(void);
+void zl_callback_restarted(void);
+void zl_callback_release(void);
 
 /* death.c: remembers the kernel for messages. The ring is locked. */
 void zl_note_launch(const zl_function_entry *function);
@@ -364,6 +385,11 @@ CUresult zl_function_use(zl_context *context, CUfunction function, zl_function_e
 CUresult zl_function_attribute(zl_function_entry *entry, CUfunction_attribute attribute, int *value);
 CUresult zl_function_set(zl_function_entry *entry, CUfunction_attribute attribute, int value);
 CUresult zl_kernel_function(zl_context *context, CUkernel kernel, zl_function_entry **entry);
+
+/* occupancy.c: blocks per multiprocessor; 0 if such a block cannot run at all. */
+int zl_active_blocks(const zl_function_entry *function, int block, size_t dynamic);
+/* launch_old.c: what the deprecated calls have set for the function's next launch goes with it. */
+void zl_launch_forget(zl_function_entry *function);
 
 /* image.c: where an image starts behind its wrapper, and its size. It has `known` bytes, or 0 if nobody knows. */
 CUresult zl_image_size(const void *image, size_t known, const void **start, size_t *size);

@@ -207,6 +207,7 @@ CUresult zl_restart(void)
     int cancellable = zl_hold_cancellation();
 
     pthread_mutex_lock(&lock);
+    zl_callback_hold();
     if (atomic_load(&zl_state.dead)) {
         zl_ring_reset();
         close_connection();
@@ -216,9 +217,12 @@ CUresult zl_restart(void)
         if (!zl_state.window_base || !zl_window_reserve(zl_state.window_base, zl_state.window_size))
             zl_state.window_base = zl_window_find(largest_file(), &zl_state.window_size);
         result = zl_state.window_base ? start_driver() : CUDA_ERROR_OUT_OF_MEMORY;
-        if (result == CUDA_SUCCESS)
+        if (result == CUDA_SUCCESS) {
+            zl_callback_restarted();
             atomic_store(&zl_state.dead, 0);
+        }
     }
+    zl_callback_release();
     pthread_mutex_unlock(&lock);
     zl_allow_cancellation(cancellable);
     return result;

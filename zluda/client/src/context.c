@@ -316,13 +316,21 @@ CUresult zl_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, in
 {
     if (numParams < 0 || (numParams && !paramsArray))
         return CUDA_ERROR_INVALID_VALUE;
+    for (int i = 0; i < numParams; i++)
+        if ((unsigned)paramsArray[i].type >= CU_EXEC_AFFINITY_TYPE_MAX)
+            return CUDA_ERROR_INVALID_VALUE;
+    if (!zl_device_valid(dev))
+        return CUDA_ERROR_INVALID_DEVICE;
     return numParams ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : create(pctx, flags, dev);
 }
 
 CUresult zl_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
 {
-    if (ctxCreateParams && ctxCreateParams->cigParams)
-        return CUDA_ERROR_NOT_SUPPORTED;
+    if (ctxCreateParams && ctxCreateParams->cigParams) { /* CU_DEVICE_ATTRIBUTE_*_CIG_SUPPORTED are 0 */
+        if (ctxCreateParams->execAffinityParams || ctxCreateParams->numExecAffinityParams)
+            return CUDA_ERROR_INVALID_VALUE;
+        return zl_device_valid(dev) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_DEVICE;
+    }
     return zl_cuCtxCreate_v3(pctx, ctxCreateParams ? ctxCreateParams->execAffinityParams : NULL,
                              ctxCreateParams ? ctxCreateParams->numExecAffinityParams : 0, flags, dev);
 }

@@ -177,6 +177,7 @@ static void forget_functions(zl_module *module)
     for (zl_function_entry *entry = module->functions; entry; entry = next) {
         next = entry->next;
         zl_handle_remove(ZL_FUNCTION, entry->handle);
+        zl_launch_forget(entry);
         free(entry->name);
         free(entry->parameters);
         free(entry);

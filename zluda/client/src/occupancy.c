@@ -8,8 +8,7 @@ static int limit(const zl_function_entry *function, CUdevice_attribute attribute
     return zl_device_attribute(function->context->device, attribute);
 }
 
-/* Blocks per multiprocessor; 0 if such a block cannot run at all. */
-static int active_blocks(const zl_function_entry *function, int block, size_t dynamic)
+int zl_active_blocks(const zl_function_entry *function, int block, size_t dynamic)
 {
     const int32_t *attributes = function->info.attributes;
     size_t shared;
@@ -40,7 +39,7 @@ CUresult zl_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(zl_context *con
         return CUDA_ERROR_INVALID_VALUE;
     result = zl_function_use(context, func, &function);
     if (result == CUDA_SUCCESS)
-        *numBlocks = active_blocks(function, blockSize, dynamicSMemSize);
+        *numBlocks = zl_active_blocks(function, blockSize, dynamicSMemSize);
     return result;
 }
 
@@ -69,7 +68,7 @@ CUresult zl_cuOccupancyMaxPotentialBlockSizeWithFlags(zl_context *context, int *
     for (int size = (largest + WARP - 1) / WARP * WARP; size > 0; size -= WARP) {
         int block = size < largest ? size : largest;
         size_t shared = blockSizeToDynamicSMemSize ? blockSizeToDynamicSMemSize(block) : dynamicSMemSize;
-        int blocks = active_blocks(function, block, shared);
+        int blocks = zl_active_blocks(function, block, shared);
         if (blocks * block > best_threads) {
             best_threads = blocks * block;
             best_block = block;
@@ -101,12 +100,70 @@ CUresult zl_cuOccupancyAvailableDynamicSMemPerBlock(zl_context *context, size_t 
     result = zl_function_use(context, func, &function);
     if (result != CUDA_SUCCESS)
         return result;
-    if (numBlocks > active_blocks(function, blockSize, 0))
+    if (numBlocks > zl_active_blocks(function, blockSize, 0))
         return CUDA_ERROR_INVALID_VALUE;
     room = limit(function, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) / numBlocks -
            function->info.attributes[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES];
     most = function->info.attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES];
     room = room < most ? room : most;
     *dynamicSmemSize = room > 0 ? (size_t)room : 0;
+    return CUDA_SUCCESS;
+}
+
+/* --- clusters: no device here makes any, so that each block is one of its own --- */
+
+/* Blocks of a configuration on one multiprocessor, as all else of it decides. */
+static CUresult blocks_of(zl_context *context, CUfunction func, const CUlaunchConfig *config, zl_function_entry **function,
+                          int *blocks)
+{
+    uint64_t wire, threads;
+    CUresult result;
+
+    if (!config || (config->numAttrs && !config->attrs))
+        return CUDA_ERROR_INVALID_VALUE;
+    result = zl_use_stream(config->hStream, &context, &wire);
+    if (result == CUDA_SUCCESS)
+        result = zl_function_use(context, func, function);
+    if (result != CUDA_SUCCESS)
+        return result;
+    threads = (uint64_t)config->blockDimX * config->blockDimY;
+    if (!threads || !config->blockDimZ || threads > INT32_MAX || threads * config->blockDimZ > INT32_MAX)
+        return CUDA_ERROR_INVALID_VALUE;
+    *blocks = zl_active_blocks(*function, (int)(threads * config->blockDimZ), config->sharedMemBytes);
+    return CUDA_SUCCESS;
+}
+
+CUresult zl_cuOccupancyMaxPotentialClusterSize(zl_context *context, int *clusterSize, CUfunction func,
+                                               const CUlaunchConfig *config)
+{
+    zl_function_entry *function;
+    int blocks;
+    CUresult result = blocks_of(context, func, config, &function, &blocks);
+
+    if (result == CUDA_SUCCESS)
+        *clusterSize = blocks ? 1 : 0;
+    return result;
+}
+
+CUresult zl_cuOccupancyMaxActiveClusters(zl_context *context, int *numClusters, CUfunction func, const CUlaunchConfig *config)
+{
+    zl_function_entry *function;
+    bool given = false;
+    int blocks;
+    CUresult result = blocks_of(context, func, config, &function, &blocks);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    for (unsigned i = 0; i < config->numAttrs; i++) {
+        const CUlaunchAttributeValue *value = &config->attrs[i].value;
+        if (config->attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+            continue;
+        if (value->clusterDim.x != 1 || value->clusterDim.y != 1 || value->clusterDim.z != 1)
+            return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+        given = true;
+    }
+    if (!given)                          /* "must be specified in config, else the function will return an error" */
+        return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    *numClusters = blocks * limit(function, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     return CUDA_SUCCESS;
 }

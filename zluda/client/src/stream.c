@@ -93,7 +93,8 @@ CUresult zl_cuStreamCreateWithPriority(zl_context *context, CUstream *phStream, 
     stream = calloc(1, sizeof *stream);
     if (!stream)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    *stream = (zl_stream){context, flags, priority, atomic_fetch_add(&last_stream_id, 1) + 1};
+    *stream = (zl_stream){.context = context, .flags = flags, .priority = priority,
+                          .id = atomic_fetch_add(&last_stream_id, 1) + 1};
     handle = zl_handle_new(ZL_STREAM, stream);
     command = handle ? zl_begin(ZL_OP_stream_create, context, sizeof *command, false) : NULL;
     if (!command) {
@@ -142,7 +143,11 @@ static CUresult describe(CUstream stream, zl_stream *description)
         zl_context *context = zl_current();
         if (!context)
             return CUDA_ERROR_INVALID_CONTEXT;
-        *description = (zl_stream){.context = context, .id = stream == CU_STREAM_PER_THREAD ? zl_thread_self()->number << 32 | 2 : 1};
+        *description = (zl_stream){.context = context, .priority = context->settings.priority, .id = 1};
+        if (stream == CU_STREAM_PER_THREAD) {
+            description->priority = zl_thread_self()->settings.priority;
+            description->id = zl_thread_self()->number << 32 | 2;
+        }
         return zl_context_check(context);
     }
     found = zl_handle_get(ZL_STREAM, (uint64_t)stream);
@@ -186,6 +191,20 @@ CUresult zl_cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
     if (result == CUDA_SUCCESS)
         *pctx = (CUcontext)stream.context->handle;
     return result;
+}
+
+CUresult zl_cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx)
+{
+    CUresult result = zl_cuStreamGetCtx(hStream, pCtx);
+    if (result == CUDA_SUCCESS)
+        *pGreenCtx = NULL;               /* a green context makes no streams here */
+    return result;
+}
+
+CUresult zl_cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx)
+{
+    CUcontext context;
+    return zl_cuStreamGetCtx_v2(hStream, &context, phCtx);
 }
 
 CUresult zl_cuStreamGetDevice(CUstream hStream, CUdevice *device)

@@ -58,7 +58,9 @@ void zl_allow_cancellation(int before)
 
 CUresult zl_enter(void)
 {
-    return zl_alive() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+    if (!zl_alive())
+        return CUDA_ERROR_NOT_INITIALIZED;
+    return ZL_LIKELY(!self || !self->calling_back) ? CUDA_SUCCESS : CUDA_ERROR_NOT_PERMITTED;
 }
 
 zl_context *zl_current(void)
@@ -84,7 +86,7 @@ CUresult zl_enter_context(zl_context **context)
         return CUDA_ERROR_NOT_INITIALIZED;
     thread = zl_thread_self();
     if (!thread->depth)
-        return CUDA_ERROR_INVALID_CONTEXT;
+        return thread->calling_back ? CUDA_ERROR_NOT_PERMITTED : CUDA_ERROR_INVALID_CONTEXT;
     *context = zl_handle_get(ZL_CONTEXT, thread->stack[thread->depth - 1]);
     return *context ? zl_context_check(*context) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }

@@ -1,5 +1,27 @@
 """What each command does, by area. Importing this registers them all."""
 
-from zluda.server.handlers import context, launch, managed, memory, module, pool, stream, virtual
+from zluda.server.handlers import (
+    callback,
+    context,
+    launch,
+    managed,
+    memory,
+    memory_operation,
+    module,
+    pool,
+    stream,
+    virtual,
+)
 
-__all__ = ["context", "launch", "managed", "memory", "module", "pool", "stream", "virtual"]
+__all__ = [
+    "callback",
+    "context",
+    "launch",
+    "managed",
+    "memory",
+    "memory_operation",
+    "module",
+    "pool",
+    "stream",
+    "virtual",
+]

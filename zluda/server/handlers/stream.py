@@ -3,7 +3,7 @@
 # ruff: noqa: ARG001 - every handler takes the state and the context first
 from __future__ import annotations
 
-from zluda.core import CudaError, StreamKind, Wait
+from zluda.core import CudaError, StreamKind, Wait, context_event
 from zluda.server.dispatch import handles
 from zluda.server.state import State
 
@@ -20,6 +20,21 @@ def stream_destroy(state: State, handle: int, stream: int) -> None:
     found = state.streams.pop(stream, None)
     if found is not None:
         found.destroy()
+
+
+@handles("stream_priority")
+def stream_priority(state: State, handle: int, stream: int, priority: int, _: int) -> None:
+    state.stream(state.context(handle), stream).set_priority(priority)
+
+
+@handles("context_record")
+def context_record(state: State, handle: int, event: int) -> None:
+    context_event.record(state.context(handle).context, state.event(event))
+
+
+@handles("context_wait")
+def context_wait(state: State, handle: int, event: int) -> None:
+    context_event.wait(state.context(handle).context, state.event(event))
 
 
 @handles("thread_end")
