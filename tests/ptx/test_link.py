@@ -50,7 +50,8 @@ def test_variables_of_another_module() -> None:
     index = linked(
         ".extern .global .u32 a, b[4];\n.extern .const .align 8 .f64 c;\n"
         ".visible .entry k() { .reg .b32 %r<2>; ld.global.u32 %r0, [a]; ld.global.u32 %r1, [b+4]; ret; }",
-        ".visible .global .u32 a = 5, /* x, y */ b[4] = {1, 2, 3, 4};\n.visible .const .align 8 .f64 c = 0d4000000000000000;",
+        ".visible .global .u32 a = 5, /* x, y */ b[4] = {1, 2, 3, 4};\n"
+        ".visible .const .align 8 .f64 c = 0d4000000000000000;",
     )
     assert initial(index, "a") == Integer(5)
     assert initial(index, "b") == (Integer(1), Integer(2), Integer(3), Integer(4))

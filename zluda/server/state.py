@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from zluda.core import Context, CudaError, Driver, Event, Function, Module, Stream
 from zluda.server.segment import CONSTANTS, Answers, Segment
 from zluda.window import Window
+
+if TYPE_CHECKING:
+    from zluda.core.link import Linker
 
 _log = logging.getLogger("zluda.server")
 
@@ -50,6 +53,7 @@ class State:
         self.events: dict[int, Event] = {}
         self.modules: dict[int, Module] = {}
         self.functions: dict[int, Function] = {}
+        self.links: dict[int, Linker] = {}
         self._slots = list(range(CONSTANTS["MAX_CONTEXTS"] - 1, -1, -1))
         self._lock = threading.Lock()
 

@@ -19,7 +19,7 @@
 /* --- contexts, streams, events, modules: what the client itself must know of them ------------------------------- */
 
 enum zl_kind { ZL_CONTEXT = 1, ZL_STREAM, ZL_EVENT, ZL_MODULE, ZL_FUNCTION, ZL_LIBRARY, ZL_KERNEL,
-               ZL_ARRAY = 20, ZL_MIPMAPPED_ARRAY };
+               ZL_ARRAY = 20, ZL_MIPMAPPED_ARRAY, ZL_LINK = 30 };
 
 enum { ZL_LIMITS = 11 };
 
@@ -129,7 +129,9 @@ const char *zl_driver_python(void) ZL_COLD;
    NULL without memory. */
 char **zl_driver_environment(void);
 
-/* log.c: one line on standard error. */
+/* logs.c: a message for cuLogs*, whose text need not end in NUL; in parts, a line each. */
+void zl_logs_add(CUlogLevel level, const char *text, size_t length) ZL_COLD;
+/* log.c: one line on standard error, and for cuLogs*. */
 void zl_log(const char *format, ...) __attribute__((format(printf, 1, 2))) ZL_COLD;
 CUresult zl_not_supported(const char *symbol, const char *note) ZL_COLD;
 

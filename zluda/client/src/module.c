@@ -101,6 +101,8 @@ static CUresult load(zl_context *context, const void *image, size_t size, const 
         }
         zl_payload_release(&payload);
     }
+    if (result != CUDA_SUCCESS)
+        zl_logs_add(CU_LOG_LEVEL_ERROR, log.data, log.size);
     fill_log(jit->info, jit->info_size, jit->info_filled, &log, result == CUDA_SUCCESS);
     fill_log(jit->error, jit->error_size, jit->error_filled, &log, result != CUDA_SUCCESS);
     free(log.data);
