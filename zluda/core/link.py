@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
-from zluda.core.errors import CudaError, invalid_handle, invalid_value
-from zluda.core.module import NEWEST_PTX
+from zluda.core.errors import invalid_handle, invalid_value
+from zluda.core.image import Capability, index_of, refused
 from zluda.images import Code, ImageError, choose, read_image
 from zluda.images.objects import fatbins_in_object, members_of_archive
 from zluda.images.reader import ELF_MAGIC
-from zluda.ptx.errors import PtxError
 from zluda.ptx.index import ModuleIndex, index_module
 from zluda.ptx.link import LinkError, link
-from zluda.ptx.parser import parse_module
 from zluda.ptx.tree import Linkage
 from zluda.spec.types import enum
 
@@ -24,9 +21,6 @@ _TYPES = {number: name for name, number in enum("CUjitInputType").items() if nam
 
 NVVM = "NVVM IR (link-time optimisation) is not translated: compile to PTX, without -dlto."
 
-_logger = logging.getLogger("zluda.core")
-
-Capability = tuple[int, int]
 _Part = tuple[str, str]
 """A module's name and its PTX."""
 
@@ -63,9 +57,9 @@ class Linker:
             parts = self._read(what, data, name)
         except ImageError as error:
             result = "CUDA_ERROR_INVALID_PTX" if what == "CU_JIT_INPUT_PTX" else "CUDA_ERROR_INVALID_IMAGE"
-            raise _refused(result, f"{name}: {error}") from error
+            raise refused(result, f"{name}: {error}") from error
         for part in parts:
-            _check(*part)
+            index_of(part[1], part[0], whole=True)
         (self._libraries if what == "CU_JIT_INPUT_LIBRARY" else self._parts).extend(parts)
 
     def complete(self) -> bytes:
@@ -76,12 +70,12 @@ class Linker:
         """
         if self._image is None:
             if not self._parts:
-                raise _refused("CUDA_ERROR_INVALID_VALUE", "there is nothing to link")
+                raise refused("CUDA_ERROR_INVALID_VALUE", "there is nothing to link")
             try:
                 text = link([*self._parts, *_needed(self._parts, self._libraries)])
             except LinkError as error:
                 message = "\n".join(f"error: {reason}" for reason in error.reasons)
-                raise _refused("CUDA_ERROR_UNKNOWN", message) from error
+                raise refused("CUDA_ERROR_UNKNOWN", message) from error
             self._image = text.rstrip("\0").encode() + b"\0"
         return self._image
 
@@ -89,7 +83,7 @@ class Linker:
         """The PTX modules of an input."""
         match what:
             case "CU_JIT_INPUT_NVVM":
-                raise _refused("CUDA_ERROR_NO_BINARY_FOR_GPU", f"{name}: {NVVM}")
+                raise refused("CUDA_ERROR_NO_BINARY_FOR_GPU", f"{name}: {NVVM}")
             case "CU_JIT_INPUT_PTX":
                 text = data.split(b"\0", 1)[0]
                 try:
@@ -107,7 +101,7 @@ class Linker:
             case _:
                 parts, unusable = self._image_of(data, name)
         if not parts and unusable:
-            raise _refused("CUDA_ERROR_NO_BINARY_FOR_GPU", f"{name}: {unusable[0]}")
+            raise refused("CUDA_ERROR_NO_BINARY_FOR_GPU", f"{name}: {unusable[0]}")
         if not parts:
             raise ImageError("there is no device code in it")
         return parts
@@ -134,17 +128,6 @@ def _is_cubin(data: bytes) -> bool:
         return data.startswith(ELF_MAGIC) and any(isinstance(code, Code) for code in read_image(data).unusable)
     except ImageError:
         return False
-
-
-def _check(name: str, text: str) -> None:
-    try:
-        version = index_module(text, name).version
-        parse_module(text, name)
-    except PtxError as error:
-        raise _refused("CUDA_ERROR_INVALID_PTX", str(error)) from error
-    if version[0] > NEWEST_PTX[0]:
-        message = f"{name}: PTX ISA {version[0]}.{version[1]} is newer than {NEWEST_PTX[0]}.x"
-        raise _refused("CUDA_ERROR_UNSUPPORTED_PTX_VERSION", message)
 
 
 def _needed(parts: list[_Part], members: list[_Part]) -> list[_Part]:
@@ -176,8 +159,3 @@ def _defined(index: ModuleIndex) -> set[str]:
 def _declared(index: ModuleIndex) -> set[str]:
     functions = {name for name, span in index.functions.items() if not span.defined and name not in index.aliases}
     return functions | {n for n, v in index.variables.items() if v.linkage is Linkage.EXTERN}
-
-
-def _refused(result: str, message: str) -> CudaError:
-    _logger.error("%s", message)
-    return CudaError(result, message, log=message)

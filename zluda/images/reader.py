@@ -54,6 +54,28 @@ def read_image(data: bytes | bytearray | memoryview | str, name: str = "") -> Co
         raise ImageError(f"neither PTX text nor a fatbin or cubin: it starts with {data[:16]!r}") from None
 
 
+def read_images(data: bytes | bytearray | memoryview | str, name: str = "") -> list[Contents]:
+    """The contents of an image, or of each of several fatbins that stand one behind the other, 8 bytes aligned.
+
+    The client makes the latter of relocatable device code: together they are one module. Raises ImageError.
+    """
+    found = []
+    if not isinstance(data, str):
+        data = bytes(data)
+        while len(data) >= _HEADER.size and int.from_bytes(data[:4], "little") == FATBIN_MAGIC:
+            _, _, header_size, size = _HEADER.unpack_from(data)
+            rest = data[-(-(header_size + size) // 8) * 8 :]
+            if (
+                header_size < _HEADER.size
+                or len(rest) < _HEADER.size
+                or int.from_bytes(rest[:4], "little") != FATBIN_MAGIC
+            ):
+                break
+            found.append(read_image(data[: header_size + size], name))
+            data = rest
+    return [*found, read_image(data, name)]
+
+
 def _ptx_text(text: str, name: str) -> Contents:
     text = text.rstrip("\0")
     if _version.match(text) is None:

@@ -332,6 +332,8 @@ CUresult zl_kernel_function(zl_context *context, CUkernel kernel, zl_function_en
 
 /* image.c: where an image starts behind its wrapper, and its size. It has `known` bytes, or 0 if nobody knows. */
 CUresult zl_image_size(const void *image, size_t known, const void **start, size_t *size);
+/* The fat binaries of relocatable device code in one image, to be freed; NULL if `image` is something else. */
+CUresult zl_image_gather(const void *image, void **gathered, size_t *size);
 CUresult zl_file_read(const char *name, void **data, size_t *size);
 
 typedef struct zl_jit {
@@ -342,6 +344,12 @@ typedef struct zl_jit {
 } zl_jit;
 CUresult zl_jit_parse(unsigned count, CUjit_option *options, void **values, zl_jit *jit);
 CUresult zl_module_load(zl_context *context, const void *image, const zl_jit *jit, CUmodule *module);
+/* The same for an image whose size is known. */
+CUresult zl_module_load_sized(zl_context *context, const void *image, size_t size, const zl_jit *jit, CUmodule *module);
+/* The names of an image's kernels, without a context; fills the logs of `jit`. */
+CUresult zl_image_names(const void *image, size_t size, const zl_jit *jit, uint32_t *count, zl_tail *names);
+/* A managed variable, or a texture or surface reference: SPECIAL_* of spec/protocol.toml. */
+CUresult zl_module_special(CUmodule module, uint32_t kind, const char *name, uint64_t *address, uint64_t *size);
 
 /* --- devices ---------------------------------------------------------------------------------------------------- */
 
