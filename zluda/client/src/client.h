@@ -32,6 +32,7 @@ typedef struct zl_context {
     bool primary;
     _Atomic bool active;                 /* a primary context is not until it is retained */
     unsigned retained;
+    unsigned attached;                   /* by cuCtxAttach, beyond its creation */
     _Atomic uint64_t posted;             /* work ever posted, in any of its streams */
     _Atomic uint64_t settled;            /* value of `posted` up to which all of it is known to have finished */
     _Atomic bool non_blocking;           /* it has, or had, non-blocking streams */
