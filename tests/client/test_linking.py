@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tests.client.conftest import Client
 
 
-@pytest.mark.parametrize("name", ["link", "images", "absent", "settings"])
+@pytest.mark.parametrize("name", ["link", "images", "absent", "settings", "launch_old"])
 def test_program(client: Client, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     client.check(f"{name}.c")

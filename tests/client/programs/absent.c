@@ -31,6 +31,35 @@ static void multicast(void)
     EXPECT(cuMulticastUnbind(handle, 99, 0, 4096), CUDA_ERROR_INVALID_DEVICE);
 }
 
+static void endpoints(void)
+{
+    CUlogicalEndpointProp good = {.type = CU_LOGICAL_ENDPOINT_TYPE_UNICAST, .size = 4096}, bad = good, none = {.size = 4096};
+    CUlogicalEndpointId id = 5;
+    cuuint64_t alignment, size;
+    int status;
+
+    bad.unicast.device = 99;
+    EXPECT(cuLogicalEndpointIdReserve(&id, 1), CUDA_ERROR_NOT_SUPPORTED);
+    EXPECT(cuLogicalEndpointIdReserve(&id, 0), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuLogicalEndpointIdReserve(NULL, 1), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuLogicalEndpointIdRelease(id, 1), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuLogicalEndpointGetLimits(&alignment, &size, &good), CUDA_ERROR_NOT_SUPPORTED);
+    EXPECT(cuLogicalEndpointGetLimits(&alignment, &size, &bad), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuLogicalEndpointGetLimits(&alignment, &size, NULL), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuLogicalEndpointCreate(id, &good), CUDA_ERROR_NOT_SUPPORTED);
+    EXPECT(cuLogicalEndpointCreate(id, &none), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuLogicalEndpointCreate(id, NULL), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuLogicalEndpointDestroy(id), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuLogicalEndpointAddDevice(id, 0), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuLogicalEndpointQuery(id, 1, &status), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuLogicalEndpointBindAddr(id, 0, 0, &id, 4096, 0), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuLogicalEndpointBindMem(id, 0, 0, 0, 0, 4096, 0), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuLogicalEndpointUnbind(id, 0, 0, 4096), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuLogicalEndpointExport(&good, id, CU_LOGICAL_ENDPOINT_IPC_HANDLE_TYPE_FABRIC), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuLogicalEndpointImport(id, &good, CU_LOGICAL_ENDPOINT_IPC_HANDLE_TYPE_FABRIC), CUDA_ERROR_NOT_SUPPORTED);
+    EXPECT(cuLogicalEndpointImport(id, NULL, CU_LOGICAL_ENDPOINT_IPC_HANDLE_TYPE_FABRIC), CUDA_ERROR_INVALID_VALUE);
+}
+
 static void CUDA_CB notified(CUasyncNotificationInfo *info, void *data, CUasyncCallbackHandle handle)
 {
     (void)info, (void)data, (void)handle;
@@ -180,6 +209,7 @@ int main(void)
     EXPECT(cuGraphicsUnregisterResource(resource), CUDA_ERROR_INVALID_CONTEXT);
     context = start();
     multicast();
+    endpoints();
     device();
     green(context);
     checkpoint();

@@ -71,6 +71,7 @@ typedef struct zl_function_entry {
     char *name;
     struct zl_function info;
     zl_parameter *parameters;
+    struct zl_old_launch *old;           /* launch_old.c */
 } zl_function_entry;
 
 /* handles.c: tables from handles to objects. A handle that is not valid, or no longer, gives NULL. */

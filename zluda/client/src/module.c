@@ -222,6 +222,7 @@ static void forget_functions(zl_module *module)
         zl_handle_remove(ZL_FUNCTION, entry->handle);
         free(entry->name);
         free(entry->parameters);
+        free(entry->old);
         free(entry);
     }
 }
@@ -348,6 +349,7 @@ static void drop_entry(zl_function_entry *entry)
     zl_handle_remove(ZL_FUNCTION, entry->handle);
     free(entry->name);
     free(entry->parameters);
+    free(entry->old);
     free(entry);
 }
 
