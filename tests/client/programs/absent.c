@@ -174,45 +174,20 @@ static void checkpoint(void)
     EXPECT(cuCheckpointOperationComplete(NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void graphics(CUcontext context)
-{
-    CUgraphicsResource resource = (CUgraphicsResource)context;
-    CUmipmappedArray mipmapped;
-    CUarray array;
-    CUdeviceptr pointer;
-    size_t size;
-
-    EXPECT(cuGraphicsUnregisterResource(resource), CUDA_ERROR_INVALID_HANDLE);
-    EXPECT(cuGraphicsMapResources(1, &resource, NULL), CUDA_ERROR_INVALID_HANDLE);
-    EXPECT(cuGraphicsMapResources(0, &resource, NULL), CUDA_ERROR_INVALID_VALUE);
-    EXPECT(cuGraphicsUnmapResources(1, &resource, NULL), CUDA_ERROR_INVALID_HANDLE);
-    EXPECT(cuGraphicsUnmapResources(1, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
-    EXPECT(cuGraphicsResourceSetMapFlags(resource, 0), CUDA_ERROR_INVALID_HANDLE);
-    EXPECT(cuGraphicsResourceSetMapFlags(resource, 3), CUDA_ERROR_INVALID_VALUE);
-    EXPECT(cuGraphicsResourceGetMappedPointer(&pointer, &size, resource), CUDA_ERROR_INVALID_HANDLE);
-    EXPECT(cuGraphicsSubResourceGetMappedArray(&array, resource, 0, 0), CUDA_ERROR_INVALID_HANDLE);
-    EXPECT(cuGraphicsSubResourceGetMappedArray(NULL, resource, 0, 0), CUDA_ERROR_INVALID_VALUE);
-    EXPECT(cuGraphicsResourceGetMappedMipmappedArray(&mipmapped, resource), CUDA_ERROR_INVALID_HANDLE);
-    EXPECT(cuGraphicsResourceGetMappedMipmappedArray(NULL, resource), CUDA_ERROR_INVALID_VALUE);
-}
-
 int main(void)
 {
     CUcontext context;
     CUmulticastObjectProp prop = {.numDevices = 1, .size = 1 << 21};
     CUmemGenericAllocationHandle handle;
-    CUgraphicsResource resource = NULL;
 
     EXPECT(cuMulticastCreate(&handle, &prop), CUDA_ERROR_NOT_INITIALIZED);
     EXPECT(cuCheckpointProcessLock((int)getpid(), NULL), CUDA_ERROR_NOT_INITIALIZED);
     OK(cuInit(0));
-    EXPECT(cuGraphicsUnregisterResource(resource), CUDA_ERROR_INVALID_CONTEXT);
     context = start();
     multicast();
     endpoints();
     device();
     green(context);
     checkpoint();
-    graphics(context);
     return 0;
 }
