@@ -130,7 +130,9 @@ CUresult zl_cuLinkCreate(zl_context *context, unsigned int numOptions, CUjit_opt
 static uint8_t *pack(const char *name, size_t name_size, const void *data, size_t size)
 {
     size_t total;
-    uint8_t *packed = __builtin_add_overflow(name_size, size, &total) ? NULL : malloc(total);
+    /* More than the window holds could not travel. */
+    bool travels = !__builtin_add_overflow(name_size, size, &total) && total < zl_state.window_size;
+    uint8_t *packed = travels ? malloc(total) : NULL;
 
     if (packed) {
         memcpy(packed, name, name_size);
