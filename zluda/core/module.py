@@ -6,17 +6,17 @@ import itertools
 import logging
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from zluda.backend.seam import BackendError, BuildError, Kernel
 from zluda.compiler.errors import CompileError
 from zluda.compiler.kernel import CompiledImage, CompileRequest, KernelInfo
 from zluda.core.errors import CudaError, from_backend, invalid_handle
 from zluda.core.function import Function
+from zluda.core.image import NEWEST_PTX, index_of, ptx_of
 from zluda.core.memory import Allocation
 from zluda.core.options import JitOptions
 from zluda.core.wait import Wait
-from zluda.images import ImageError, choose, read_image
 from zluda.ptx.errors import PtxError
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 PARSED_AT_LOAD = 256 << 10
 """Characters of PTX up to which a module is parsed as a whole when it is loaded, so that syntax errors show then."""
-NEWEST_PTX = (9, 0)
-"""The ISA version the parser was written for. Newer minor ones are tried: what they add is refused where it stands."""
 
 _logger = logging.getLogger("zluda.core")
 _numbers = itertools.count(1)
@@ -50,7 +48,7 @@ class Module:
         self._functions: dict[str, Function] = {}
         self._images: list[LoadedModule] = []
         self._lock = threading.Lock()
-        self._ptx = self._text(image)
+        self._ptx = ptx_of(image, self.name, context.device.compute_capability)
         self._index = self._indexed()
         self._entries = self._index.entries
         _logger.info("loaded %s: %s", self.name, _listed(self._entries))
@@ -74,31 +72,11 @@ class Module:
 
     # --- loading ----------------------------------------------------------------------------------------
 
-    def _text(self, image: bytes | str) -> str:
-        try:
-            contents = read_image(image, self.name)
-        except ImageError as error:
-            raise self._refused(CudaError("CUDA_ERROR_INVALID_IMAGE", f"{self.name}: {error}")) from error
-        if not contents.ptx:
-            message = f"{self.name}: {contents.explain()}"
-            raise self._refused(CudaError("CUDA_ERROR_NO_BINARY_FOR_GPU", message, log=message))
-        return choose(contents.ptx, self.context.device.compute_capability).text
-
     def _indexed(self) -> ModuleIndex:
-        from zluda.ptx.index import index_module
-        from zluda.ptx.parser import parse_module
-
-        try:
-            index = index_module(self._ptx, self.name)
-            if index.version[0] > NEWEST_PTX[0]:
-                message = f"{self.name}: PTX ISA {index.version[0]}.{index.version[1]} is newer than 9.x"
-                raise self._refused(CudaError("CUDA_ERROR_UNSUPPORTED_PTX_VERSION", message, log=message))
-            if index.version > NEWEST_PTX:
-                self._note(f"{self.name}: PTX ISA {index.version[0]}.{index.version[1]} is newer than 9.0; trying it")
-            if self.options.error_log or len(self._ptx) <= PARSED_AT_LOAD:
-                parse_module(self._ptx, self.name)
-        except PtxError as error:
-            raise self._refused(CudaError("CUDA_ERROR_INVALID_PTX", str(error), log=str(error))) from error
+        whole = self.options.error_log or len(self._ptx) <= PARSED_AT_LOAD
+        index = index_of(self._ptx, self.name, whole=whole)
+        if index.version > NEWEST_PTX:
+            self._note(f"{self.name}: PTX ISA {index.version[0]}.{index.version[1]} is newer than 9.0; trying it")
         return index
 
     def _laid_out(self) -> DataLayout:
@@ -233,6 +211,30 @@ class Module:
         if place is None or self._block is None:
             raise CudaError("CUDA_ERROR_NOT_FOUND", f"{self.name} has no variable named {name}")
         return self._block.address + place.offset, place.size
+
+    def managed_variable(self, name: str) -> tuple[int, int]:
+        """cuLibraryGetManaged: address and size of a variable with `.attribute(.managed)`.
+
+        CUDA_ERROR_NOT_FOUND; CUDA_ERROR_NOT_SUPPORTED where the host does not reach device memory.
+        """
+        self._check()
+        variable = self._index.variables.get(name)
+        if variable is None or all(attribute != "managed" for attribute, _ in variable.attributes):
+            raise CudaError("CUDA_ERROR_NOT_FOUND", f"{self.name} has no managed variable named {name}")
+        if not self.context.device.host_reaching:
+            raise CudaError("CUDA_ERROR_NOT_SUPPORTED", f"{name}: managed variables need memory that the host reaches")
+        return self.global_variable(name)
+
+    def reference(self, name: str, kind: str) -> NoReturn:
+        """cuModuleGetTexRef ("texref"), cuModuleGetSurfRef ("surfref").
+
+        CUDA_ERROR_NOT_FOUND; CUDA_ERROR_NOT_SUPPORTED for a reference that exists: textures are not built.
+        """
+        self._check()
+        variable = self._index.variables.get(name)
+        if variable is None or variable.type != kind:
+            raise CudaError("CUDA_ERROR_NOT_FOUND", f"{self.name} has no {kind} named {name}")
+        raise CudaError("CUDA_ERROR_NOT_SUPPORTED", f"{name}: texture and surface references are not built")
 
     # --- the end ----------------------------------------------------------------------------------------
 

@@ -26,7 +26,8 @@ REBUILD = (
     "SASS is NVIDIA's machine code and is not translated: "
     "rebuild with PTX, for example nvcc -gencode arch=compute_75,code=compute_75."
 )
-DECOMPRESS = "Compressed PTX is not read yet: rebuild with nvcc --no-compress (or -Xfatbin --no-compress)."
+
+_LONGEST_TEXT = 1 << 30
 
 _version = re.compile(r"(?:\s++|//[^\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*\*/)*\.version\s")
 
@@ -54,6 +55,28 @@ def read_image(data: bytes | bytearray | memoryview | str, name: str = "") -> Co
         raise ImageError(f"neither PTX text nor a fatbin or cubin: it starts with {data[:16]!r}") from None
 
 
+def read_images(data: bytes | bytearray | memoryview | str, name: str = "") -> list[Contents]:
+    """The contents of an image, or of each of several fatbins that stand one behind the other, 8 bytes aligned.
+
+    The client makes the latter of relocatable device code: together they are one module. Raises ImageError.
+    """
+    found = []
+    if not isinstance(data, str):
+        data = bytes(data)
+        while len(data) >= _HEADER.size and int.from_bytes(data[:4], "little") == FATBIN_MAGIC:
+            _, _, header_size, size = _HEADER.unpack_from(data)
+            rest = data[-(-(header_size + size) // 8) * 8 :]
+            if (
+                header_size < _HEADER.size
+                or len(rest) < _HEADER.size
+                or int.from_bytes(rest[:4], "little") != FATBIN_MAGIC
+            ):
+                break
+            found.append(read_image(data[: header_size + size], name))
+            data = rest
+    return [*found, read_image(data, name)]
+
+
 def _ptx_text(text: str, name: str) -> Contents:
     text = text.rstrip("\0")
     if _version.match(text) is None:
@@ -76,7 +99,8 @@ def _fatbin(data: bytes) -> Contents:
     while at < end:
         if at + _ENTRY.size > end:
             raise ImageError("the fatbin is cut off in an entry's header")
-        kind, _, entry_header, stored, _, _, _, _, sm, name_at, name_size, flags, _, _ = _ENTRY.unpack_from(data, at)
+        fields = _ENTRY.unpack_from(data, at)
+        kind, _, entry_header, stored, packed, _, _, _, sm, name_at, name_size, flags, _, text_size = fields
         start = at + entry_header
         if entry_header < _ENTRY.size or start + stored > end:
             raise ImageError(f"an entry of the fatbin reaches past its end (at byte {at})")
@@ -85,14 +109,11 @@ def _fatbin(data: bytes) -> Contents:
             raise ImageError(f"an entry of the fatbin has its name outside its header (at byte {at})")
         name = data[at + name_at : at + name_at + name_size].decode(errors="replace").rstrip("\0")
         if kind == _KIND_PTX:
-            if flags & (_FLAG_LZ4 | _FLAG_ZSTD):
-                unusable.append(Code(sm, "compressed PTX", DECOMPRESS))
-            else:
-                text = payload.split(b"\0", 1)[0]
-                try:
-                    ptx.append(Ptx(text.decode(), sm, bool(flags & _FLAG_SPECIFIC), name))
-                except UnicodeDecodeError:
-                    raise ImageError(f"the PTX for sm_{sm} in the fatbin is no text") from None
+            text = _unpacked(payload[:packed], flags, text_size) if flags & (_FLAG_LZ4 | _FLAG_ZSTD) else payload
+            try:
+                ptx.append(Ptx(text.split(b"\0", 1)[0].decode(), sm, bool(flags & _FLAG_SPECIFIC), name))
+            except UnicodeDecodeError:
+                raise ImageError(f"the PTX for sm_{sm} in the fatbin is no text") from None
         elif kind == _KIND_ELF:
             compressed = flags & (_FLAG_LZ4 | _FLAG_ZSTD)
             unusable.append(Code(sm, "SASS", REBUILD) if compressed else _cubin(payload, sm))
@@ -100,6 +121,15 @@ def _fatbin(data: bytes) -> Contents:
             unusable.append(Code(sm, f"an entry of kind {kind}", REBUILD))
         at = start + (stored + 7) // 8 * 8
     return Contents(tuple(ptx), tuple(unusable))
+
+
+def _unpacked(data: bytes, flags: int, size: int) -> bytes:
+    """Compressed PTX, `size` bytes of it."""
+    if size > _LONGEST_TEXT:
+        raise ImageError(f"the fatbin announces a text of {size} bytes")
+    from zluda.images import lz4, zstd
+
+    return zstd.decompress(data, size) if flags & _FLAG_ZSTD else lz4.decompress(data, size)
 
 
 def _cubin(data: bytes, sm: int) -> Code:

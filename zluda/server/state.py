@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from zluda.core import Context, CudaError, Driver, Event, Function, MemoryPool, Module, Stream
 from zluda.core.virtual import PhysicalMemory
 from zluda.server.callbacks import HostCalls
 from zluda.server.segment import CONSTANTS, Answers, Segment
 from zluda.window import Window
+
+if TYPE_CHECKING:
+    from zluda.core.link import Linker
 
 _log = logging.getLogger("zluda.server")
 
@@ -55,6 +58,7 @@ class State:
         self.functions: dict[int, Function] = {}
         self.pools: dict[int, MemoryPool] = {}
         self.physical: dict[int, PhysicalMemory] = {}
+        self.links: dict[int, Linker] = {}
         self._slots = list(range(CONSTANTS["MAX_CONTEXTS"] - 1, -1, -1))
         self._lock = threading.Lock()
 

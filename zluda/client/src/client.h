@@ -20,7 +20,8 @@
 /* --- contexts, streams, events, modules: what the client itself must know of them ------------------------------- */
 
 enum zl_kind { ZL_CONTEXT = 1, ZL_STREAM, ZL_EVENT, ZL_MODULE, ZL_FUNCTION, ZL_LIBRARY, ZL_KERNEL,
-               ZL_ARRAY = 20, ZL_MIPMAPPED_ARRAY, ZL_POOL = 30, ZL_PHYSICAL };
+               ZL_ARRAY = 20, ZL_MIPMAPPED_ARRAY, ZL_POOL = 30, ZL_PHYSICAL,
+               ZL_LINK = 40 };
 
 enum { ZL_LIMITS = 11 };
 
@@ -144,7 +145,9 @@ const char *zl_driver_python(void) ZL_COLD;
    NULL without memory. */
 char **zl_driver_environment(void);
 
-/* log.c: one line on standard error. */
+/* logs.c: a message for cuLogs*, whose text need not end in NUL; in parts, a line each. */
+void zl_logs_add(CUlogLevel level, const char *text, size_t length) ZL_COLD;
+/* log.c: one line on standard error, and for cuLogs*. */
 void zl_log(const char *format, ...) __attribute__((format(printf, 1, 2))) ZL_COLD;
 CUresult zl_not_supported(const char *symbol, const char *note) ZL_COLD;
 
@@ -393,6 +396,8 @@ void zl_launch_forget(zl_function_entry *function);
 
 /* image.c: where an image starts behind its wrapper, and its size. It has `known` bytes, or 0 if nobody knows. */
 CUresult zl_image_size(const void *image, size_t known, const void **start, size_t *size);
+/* The fat binaries of relocatable device code in one image, to be freed; NULL if `image` is something else. */
+CUresult zl_image_gather(const void *image, void **gathered, size_t *size);
 CUresult zl_file_read(const char *name, void **data, size_t *size);
 
 typedef struct zl_jit {
@@ -403,6 +408,12 @@ typedef struct zl_jit {
 } zl_jit;
 CUresult zl_jit_parse(unsigned count, CUjit_option *options, void **values, zl_jit *jit);
 CUresult zl_module_load(zl_context *context, const void *image, const zl_jit *jit, CUmodule *module);
+/* The same for an image whose size is known. */
+CUresult zl_module_load_sized(zl_context *context, const void *image, size_t size, const zl_jit *jit, CUmodule *module);
+/* The names of an image's kernels, without a context; fills the logs of `jit`. */
+CUresult zl_image_names(const void *image, size_t size, const zl_jit *jit, uint32_t *count, zl_tail *names);
+/* A managed variable, or a texture or surface reference: SPECIAL_* of spec/protocol.toml. */
+CUresult zl_module_special(CUmodule module, uint32_t kind, const char *name, uint64_t *address, uint64_t *size);
 
 /* --- devices ---------------------------------------------------------------------------------------------------- */
 

@@ -124,10 +124,6 @@ CUresult zl_image_size(const void *image, size_t known, const void **start, size
     if (begins(bytes.start, "\xB1\x43\x62\x46")) { /* the wrapper that nvcc leaves around a fat binary, in memory */
         if (known || !has(&bytes, 0, 24))
             return CUDA_ERROR_INVALID_IMAGE;
-        if (word(bytes.start + 4, 4) == 2) {
-            zl_log("a fat binary made for linking at run time (relocatable device code) cannot be loaded yet");
-            return CUDA_ERROR_NOT_SUPPORTED;
-        }
         if (word(bytes.start + 4, 4) != 1)
             return CUDA_ERROR_INVALID_IMAGE;
         bytes.start = (const uint8_t *)(uintptr_t)word(bytes.start + 8, 8);
@@ -142,6 +138,45 @@ CUresult zl_image_size(const void *image, size_t known, const void **start, size
     else
         *size = strlen((const char *)bytes.start);
     return *size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+}
+
+/* The wrapper's version 2 stands for relocatable device code: behind it is an array of the fat binaries to be linked,
+   which ends in a null pointer. They are put one behind the other, 8 bytes aligned. */
+CUresult zl_image_gather(const void *image, void **gathered, size_t *size)
+{
+    const struct bytes wrapper = {image, NOBODY_KNOWS};
+    struct bytes list = {NULL, NOBODY_KNOWS}, fatbin = {NULL, NOBODY_KNOWS};
+    uint8_t *all = NULL, *grown;
+    size_t total = 0, more;
+
+    *gathered = NULL;
+    if (!begins(image, "\xB1\x43\x62\x46") || !has(&wrapper, 0, 24) || word(wrapper.start + 4, 4) != 2)
+        return CUDA_SUCCESS;             /* nothing to gather */
+    list.start = (const uint8_t *)(uintptr_t)word(wrapper.start + 16, 8);
+    for (size_t i = 0; list.start; i++) {
+        if (!has(&list, i * 8, 8))
+            break;
+        fatbin.start = (const uint8_t *)(uintptr_t)word(list.start + i * 8, 8);
+        if (!fatbin.start) {
+            *gathered = all;
+            *size = total;
+            return all ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+        }
+        more = has(&fatbin, 0, 16) && begins(fatbin.start, "\x50\xED\x55\xBA") ? fatbin_size(&fatbin) : 0;
+        if (!more)
+            break;
+        grown = realloc(all, (total + more + 7) / 8 * 8 + 64);
+        if (!grown) {
+            free(all);
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        all = grown;
+        memset(all + total, 0, (total + more + 7) / 8 * 8 + 64 - total);
+        memcpy(all + total, fatbin.start, more);
+        total = (total + more + 7) / 8 * 8;
+    }
+    free(all);
+    return CUDA_ERROR_INVALID_IMAGE;
 }
 
 CUresult zl_file_read(const char *name, void **data, size_t *size)

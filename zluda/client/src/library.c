@@ -49,7 +49,7 @@ static CUresult module_in(struct library *library, zl_context *context, CUmodule
     } else if (!(loaded = malloc(sizeof *loaded))) {
         result = CUDA_ERROR_OUT_OF_MEMORY;
     } else {
-        result = zl_module_load(context, library->image, &library->jit, module);
+        result = zl_module_load_sized(context, library->image, library->size, &library->jit, module);
         if (result == CUDA_SUCCESS) {
             *loaded = (struct loaded){context->handle, *module, library->loaded};
             library->loaded = loaded;
@@ -89,8 +89,15 @@ static CUresult load(CUlibrary *out, const void *image, size_t size, const zl_ji
     memcpy(library->image, image, size);
     library->size = size;
     library->jit = *jit;
-    if (context)                         /* so that a bad image shows now, with its log */
+    /* So that a bad image shows now, with its log. */
+    if (context) {
         result = module_in(library, context, &module);
+    } else {
+        uint32_t count;
+        zl_tail names;
+        result = zl_image_names(image, size, jit, &count, &names);
+        free(names.data);
+    }
     /* Logs belong to this call alone. */
     library->jit = (zl_jit){.optimisation = jit->optimisation};
     if (result != CUDA_SUCCESS) {
@@ -116,19 +123,30 @@ static CUresult check_options(unsigned count, const CUlibraryOption *options)
     return CUDA_SUCCESS;
 }
 
+static CUresult load_gathered(CUlibrary *library, const void *code, size_t known, const zl_jit *jit)
+{
+    const void *start;
+    void *gathered = NULL;
+    size_t size;
+    CUresult result = known ? CUDA_SUCCESS : zl_image_gather(code, &gathered, &size);
+
+    if (result == CUDA_SUCCESS && !gathered)
+        result = zl_image_size(code, known, &start, &size);
+    if (result == CUDA_SUCCESS)
+        result = load(library, gathered ? gathered : start, size, jit);
+    free(gathered);
+    return result;
+}
+
 static CUresult load_image(CUlibrary *library, const void *code, size_t known, CUjit_option *jit_options, void **jit_values,
                            unsigned jit_count, const CUlibraryOption *options, unsigned count)
 {
-    const void *start;
-    size_t size;
     zl_jit jit;
     CUresult result = check_options(count, options);
 
     if (result == CUDA_SUCCESS)
         result = zl_jit_parse(jit_count, jit_options, jit_values, &jit);
-    if (result == CUDA_SUCCESS)
-        result = zl_image_size(code, known, &start, &size);
-    return result == CUDA_SUCCESS ? load(library, start, size, &jit) : result;
+    return result == CUDA_SUCCESS ? load_gathered(library, code, known, &jit) : result;
 }
 
 CUresult zl_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions, void **jitOptionsValues,
@@ -217,7 +235,7 @@ static CUresult kernel_named(CUlibrary hLibrary, struct library *library, const 
     return CUDA_SUCCESS;
 }
 
-/* The names of a library's kernels, from its module in some context. */
+/* The names of a library's kernels, from its module in some context or else from its image. */
 static CUresult names_of(CUlibrary hLibrary, struct library **library, uint32_t *count, zl_tail *names)
 {
     zl_context *context = some_context();
@@ -228,37 +246,32 @@ static CUresult names_of(CUlibrary hLibrary, struct library **library, uint32_t 
     if (!*library)
         return CUDA_ERROR_INVALID_HANDLE;
     if (!context)
-        return CUDA_ERROR_INVALID_CONTEXT;
+        return zl_image_names((*library)->image, (*library)->size, &(*library)->jit, count, names);
     result = module_in(*library, context, &module);
     return result == CUDA_SUCCESS ? zl_module_names(module, count, names) : result;
 }
 
 CUresult zl_cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
 {
-    struct library *found = library_of(library);
-    zl_context *context = some_context();
+    struct library *found;
     zl_tail names = {0};
     uint32_t count = 0;
+    const char *each;
+    bool exists = false;
     CUresult result;
 
     if (!name)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!found)
-        return CUDA_ERROR_INVALID_HANDLE;
-    if (context) {
-        const char *each;
-        bool exists = false;
-        result = names_of(library, &found, &count, &names);
-        if (result != CUDA_SUCCESS)
-            return result;
+    result = names_of(library, &found, &count, &names);
+    if (result == CUDA_SUCCESS) {
         each = names.data;
         for (uint32_t i = 0; i < count && !exists; i++, each += strlen(each) + 1)
             exists = !strcmp(each, name);
-        free(names.data);
-        if (!exists)
-            return CUDA_ERROR_NOT_FOUND;
     }
-    return kernel_named(library, found, name, pKernel);
+    free(names.data);
+    if (result != CUDA_SUCCESS)
+        return result;
+    return exists ? kernel_named(library, found, name, pKernel) : CUDA_ERROR_NOT_FOUND;
 }
 
 CUresult zl_cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib)
@@ -308,12 +321,27 @@ CUresult zl_cuLibraryGetGlobal(zl_context *context, CUdeviceptr *dptr, size_t *b
 
 CUresult zl_cuLibraryGetManaged(zl_context *context, CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
 {
-    (void)context;
-    (void)dptr;
-    (void)bytes;
-    if (!library_of(library))
-        return CUDA_ERROR_INVALID_HANDLE;
-    return name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE; /* PTX has no managed variables without a linker */
+    struct library *found = library_of(library);
+    CUmodule module;
+    uint64_t address, size;
+    CUresult result;
+
+    if (!name || (!dptr && !bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    result = found ? module_in(found, context, &module) : CUDA_ERROR_INVALID_HANDLE;
+    if (result == CUDA_SUCCESS)
+        result = zl_module_special(module, ZL_SPECIAL_MANAGED, name, &address, &size);
+    /* As any variable it becomes a range that pointers can be asked about. */
+    return result == CUDA_SUCCESS ? zl_cuModuleGetGlobal_v2(context, dptr, bytes, module, name) : result;
+}
+
+CUresult zl_cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol)
+{
+    (void)fptr;
+    if (!symbol)
+        return CUDA_ERROR_INVALID_VALUE;
+    /* "If there is no device with attribute CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS": none has it here. */
+    return library_of(library) ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult zl_kernel_function(zl_context *context, CUkernel hKernel, zl_function_entry **entry)

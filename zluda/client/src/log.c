@@ -25,6 +25,7 @@ void zl_log(const char *format, ...)
     written = write(STDERR_FILENO, line, (size_t)length);
     (void)written;                       /* there is nobody left to tell */
     zl_allow_cancellation(cancellable);
+    zl_logs_add(CU_LOG_LEVEL_ERROR, line + 7, (size_t)length - 8);
 }
 
 CUresult zl_not_supported(const char *symbol, const char *note)

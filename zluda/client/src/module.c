@@ -68,6 +68,14 @@ static void fill_log(char *buffer, size_t size, void **filled, const zl_tail *lo
 
 /* --- loading and unloading --- */
 
+static void fill_logs(const zl_jit *jit, CUresult result, const zl_tail *log)
+{
+    if (result != CUDA_SUCCESS)
+        zl_logs_add(CU_LOG_LEVEL_ERROR, log->data, log->size);
+    fill_log(jit->info, jit->info_size, jit->info_filled, log, result == CUDA_SUCCESS);
+    fill_log(jit->error, jit->error_size, jit->error_filled, log, result != CUDA_SUCCESS);
+}
+
 static CUresult load(zl_context *context, const void *image, size_t size, const zl_jit *jit, CUmodule *out)
 {
     zl_module *module = calloc(1, sizeof *module);
@@ -101,8 +109,7 @@ static CUresult load(zl_context *context, const void *image, size_t size, const 
         }
         zl_payload_release(&payload);
     }
-    fill_log(jit->info, jit->info_size, jit->info_filled, &log, result == CUDA_SUCCESS);
-    fill_log(jit->error, jit->error_size, jit->error_filled, &log, result != CUDA_SUCCESS);
+    fill_logs(jit, result, &log);
     free(log.data);
     if (result != CUDA_SUCCESS) {
         zl_handle_remove(ZL_MODULE, handle);
@@ -113,26 +120,62 @@ static CUresult load(zl_context *context, const void *image, size_t size, const 
     return CUDA_SUCCESS;
 }
 
-CUresult zl_module_load(zl_context *context, const void *image, const zl_jit *jit, CUmodule *module)
+CUresult zl_module_load_sized(zl_context *context, const void *image, size_t size, const zl_jit *jit, CUmodule *module)
 {
     struct timespec before, after;
-    const void *start;
-    size_t size;
     CUresult result;
     float milliseconds;
 
-    if (!image)
-        return CUDA_ERROR_INVALID_VALUE;
-    result = zl_image_size(image, 0, &start, &size);
-    if (result != CUDA_SUCCESS)
-        return result;
     clock_gettime(CLOCK_MONOTONIC, &before);
-    result = load(context, start, size, jit, module);
+    result = load(context, image, size, jit, module);
     clock_gettime(CLOCK_MONOTONIC, &after);
     if (jit->wall_time) {
         milliseconds = (float)(after.tv_sec - before.tv_sec) * 1e3f + (float)(after.tv_nsec - before.tv_nsec) * 1e-6f;
         memcpy(jit->wall_time, &milliseconds, sizeof milliseconds);
     }
+    return result;
+}
+
+CUresult zl_module_load(zl_context *context, const void *image, const zl_jit *jit, CUmodule *module)
+{
+    const void *start;
+    void *gathered;
+    size_t size;
+    CUresult result;
+
+    if (!image)
+        return CUDA_ERROR_INVALID_VALUE;
+    result = zl_image_gather(image, &gathered, &size);
+    if (result == CUDA_SUCCESS && !gathered)
+        result = zl_image_size(image, 0, &start, &size);
+    if (result == CUDA_SUCCESS)
+        result = zl_module_load_sized(context, gathered ? gathered : start, size, jit, module);
+    free(gathered);
+    return result;
+}
+
+CUresult zl_image_names(const void *image, size_t size, const zl_jit *jit, uint32_t *count, zl_tail *names)
+{
+    struct zl_cmd_image_kernels *command;
+    struct zl_image_kernels_reply reply = {0};
+    zl_payload payload = {0};
+    CUresult result = zl_payload_prepare(&payload, image, size);
+
+    *names = (zl_tail){0};
+    if (result != CUDA_SUCCESS)
+        return result;
+    command = zl_begin(ZL_OP_image_kernels, NULL, ZL_TAIL_image_kernels + zl_payload_inline(&payload), true);
+    if (command) {
+        command->address = payload.address;
+        command->size = size;
+        memcpy((uint8_t *)command + ZL_TAIL_image_kernels, image, zl_payload_inline(&payload));
+        result = zl_call(&command->header, &reply, sizeof reply, names);
+        *count = reply.count;
+    } else {
+        result = zl_gone();
+    }
+    zl_payload_release(&payload);
+    fill_logs(jit, result, result == CUDA_SUCCESS ? &(zl_tail){0} : names);
     return result;
 }
 
@@ -180,6 +223,7 @@ static void forget_functions(zl_module *module)
         zl_launch_forget(entry);
         free(entry->name);
         free(entry->parameters);
+        free(entry->old);
         free(entry);
     }
 }
@@ -306,6 +350,7 @@ static void drop_entry(zl_function_entry *entry)
     zl_handle_remove(ZL_FUNCTION, entry->handle);
     free(entry->name);
     free(entry->parameters);
+    free(entry->old);
     free(entry);
 }
 
@@ -480,4 +525,48 @@ CUresult zl_cuModuleGetGlobal_v2(zl_context *context, CUdeviceptr *dptr, size_t 
     if (bytes)
         *bytes = reply.size;
     return CUDA_SUCCESS;
+}
+
+CUresult zl_module_special(CUmodule hmod, uint32_t kind, const char *name, uint64_t *address, uint64_t *size)
+{
+    zl_module *module = zl_handle_get(ZL_MODULE, (uint64_t)hmod);
+    struct zl_module_special_reply reply;
+    struct zl_cmd_module_special *command;
+    CUresult result;
+    size_t length;
+
+    if (!name)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!module)
+        return CUDA_ERROR_INVALID_HANDLE;
+    length = strlen(name);
+    if (length > ZL_INLINE_BYTES)
+        return CUDA_ERROR_NOT_FOUND;
+    command = zl_begin(ZL_OP_module_special, module->context, ZL_TAIL_module_special + length, true);
+    if (!command)
+        return zl_gone();
+    command->module = (uint64_t)hmod;
+    command->kind = kind;
+    command->size = (uint32_t)length;
+    memcpy((uint8_t *)command + ZL_TAIL_module_special, name, length);
+    result = zl_call(&command->header, &reply, sizeof reply, NULL);
+    if (result == CUDA_SUCCESS) {
+        *address = reply.address;
+        *size = reply.size;
+    }
+    return result;
+}
+
+CUresult zl_cuModuleGetTexRef(zl_context *context, CUtexref *pTexRef, CUmodule hmod, const char *name)
+{
+    uint64_t address, size;
+    (void)context, (void)pTexRef;
+    return zl_module_special(hmod, ZL_SPECIAL_TEXTURE, name, &address, &size);
+}
+
+CUresult zl_cuModuleGetSurfRef(zl_context *context, CUsurfref *pSurfRef, CUmodule hmod, const char *name)
+{
+    uint64_t address, size;
+    (void)context, (void)pSurfRef;
+    return zl_module_special(hmod, ZL_SPECIAL_SURFACE, name, &address, &size);
 }

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from zluda.core import CudaError, Function, JitOptions, Wait
+from zluda.core.image import kernels_of
 from zluda.server.dispatch import Reply, handles
 from zluda.server.segment import CONSTANTS
 from zluda.server.state import State
@@ -68,6 +69,24 @@ def module_functions(state: State, handle: int, module: int) -> Reply:
 @handles("module_global")
 def module_global(state: State, handle: int, module: int, size: int, name: memoryview) -> tuple[int, int]:
     return state.module(module).global_variable(bytes(name[:size]).decode(errors="replace"))
+
+
+@handles("module_special")
+def module_special(state: State, handle: int, module: int, kind: int, size: int, name: memoryview) -> tuple[int, int]:
+    found, text = state.module(module), bytes(name[:size]).decode(errors="replace")
+    if kind == CONSTANTS["SPECIAL_MANAGED"]:
+        return found.managed_variable(text)
+    found.reference(text, "texref" if kind == CONSTANTS["SPECIAL_TEXTURE"] else "surfref")
+
+
+@handles("image_kernels", slow=True)
+def image_kernels(state: State, handle: int, address: int, size: int, data: bytes) -> Reply:
+    image = bytes(state.window.view(address, size)) if address else data[:size]
+    try:
+        names = kernels_of(image, "<library>", state.driver.device(0).compute_capability)
+    except CudaError as error:
+        return Reply((0,), (error.log or error.message).encode(), error.code)
+    return Reply((len(names),), b"".join(name.encode() + b"\0" for name in names))
 
 
 @handles("function_set_attribute")
