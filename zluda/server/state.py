@@ -7,6 +7,7 @@ import threading
 from typing import Protocol, TypeVar
 
 from zluda.core import Context, CudaError, Driver, Event, Function, Module, Stream
+from zluda.core.graph import ExecutableGraph
 from zluda.server.segment import CONSTANTS, Answers, Segment
 from zluda.window import Window
 
@@ -50,6 +51,7 @@ class State:
         self.events: dict[int, Event] = {}
         self.modules: dict[int, Module] = {}
         self.functions: dict[int, Function] = {}
+        self.graphs: dict[int, ExecutableGraph] = {}
         self._slots = list(range(CONSTANTS["MAX_CONTEXTS"] - 1, -1, -1))
         self._lock = threading.Lock()
 
@@ -86,6 +88,7 @@ class State:
         _forget(self.events, context)
         _forget(self.modules, context)
         _forget(self.functions, context)
+        _forget(self.graphs, context)
         record.deferred = 0
         self.segment.set_error(record.slot, 0)
 

@@ -12,6 +12,7 @@ and unbuilt.toml, and checks the others against NVIDIA's cuda.h. An entry point 
     implicit_stream = true          # the stream is no parameter, but the body is told which is the default
     answer = "local"                # local: a body in zluda/client/src; call, post: generated, through the ring
     context = "current"             # what must be there first: none, init (cuInit), current (a current context)
+    capture = "unsafe"              # stream capture cannot see what it does
     parameters = [{ name = "dptr", type = "CUdeviceptr *", direction = "out", optional = true }, …]
 """
 
@@ -62,6 +63,8 @@ class Function(_Model):
     answer: Literal["local", "call", "post"]
     context: Literal["none", "init", "current"] = "current"
     support: Literal["full", "partial", "none"] = "full"
+    capture: Literal["", "unsafe"] = ""
+    """Unsafe: forbidden while streams are captured, unless the modes of thread and capture allow it."""
     note: str = ""
     """What is missing, where support is partial; why there is none, where that is not just that nobody has built it."""
     parameters: tuple[Parameter, ...]

@@ -19,7 +19,8 @@
 /* --- contexts, streams, events, modules: what the client itself must know of them ------------------------------- */
 
 enum zl_kind { ZL_CONTEXT = 1, ZL_STREAM, ZL_EVENT, ZL_MODULE, ZL_FUNCTION, ZL_LIBRARY, ZL_KERNEL,
-               ZL_ARRAY = 20, ZL_MIPMAPPED_ARRAY };
+               ZL_ARRAY = 20, ZL_MIPMAPPED_ARRAY,
+               ZL_GRAPH = 32, ZL_NODE, ZL_EXEC, ZL_OBJECT };
 
 enum { ZL_LIMITS = 11 };
 
@@ -141,6 +142,7 @@ typedef struct zl_thread {
     uint32_t depth, capacity;
     uint64_t number;                     /* tells its per-thread streams from others' */
     bool has_streams;
+    CUstreamCaptureMode capture_mode;    /* of cuThreadExchangeStreamCaptureMode */
 } zl_thread;
 
 zl_thread *zl_thread_self(void);
@@ -315,6 +317,19 @@ CUresult zl_use_event(CUevent event, zl_context **context, uint64_t *wire);
 CUresult zl_turn(zl_context *context, CUstream stream);
 void zl_context_forget(zl_context *context); /* handles of everything in a context that is gone */
 
+/* --- stream capture (capture_rules.c; capture.h has the rest) --------------------------------------------------- */
+
+extern _Atomic unsigned zl_captures;     /* streams that are being captured in this process */
+static inline bool zl_capturing(void)
+{
+    return atomic_load_explicit(&zl_captures, memory_order_relaxed);
+}
+/* For what names a stream and cannot be captured; what capture may not see (`capture = "unsafe"` in the specification);
+   what waits for all of a context: an error, and the capture is invalid, or CUDA_SUCCESS. */
+CUresult zl_capture_refuse_stream(CUstream stream, const zl_context *context);
+CUresult zl_capture_unsafe(void);
+CUresult zl_capture_conflict(const zl_context *context);
+
 /* --- modules and functions (module.c, function.c) --------------------------------------------------------------- */
 
 CUresult zl_module_function(zl_context *context, CUmodule module, const char *name, zl_function_entry **function);
@@ -327,6 +342,12 @@ CUresult zl_function_use(zl_context *context, CUfunction function, zl_function_e
 CUresult zl_function_attribute(zl_function_entry *entry, CUfunction_attribute attribute, int *value);
 CUresult zl_function_set(zl_function_entry *entry, CUfunction_attribute attribute, int value);
 CUresult zl_kernel_function(zl_context *context, CUkernel kernel, zl_function_entry **entry);
+
+/* launch.c: what a launch and a kernel node have in common. `buffer` is the packed block, if `extra` has one. */
+CUresult zl_launch_shape(const zl_function_entry *function, const unsigned grid[3], const unsigned block[3], unsigned shared);
+CUresult zl_launch_arguments(const zl_function_entry *function, void **kernelParams, void **extra, const void **buffer);
+void zl_launch_pack(const zl_function_entry *function, void **kernelParams, const void *buffer, uint8_t *arguments);
+CUresult zl_launch_attribute(const CUlaunchAttribute *attribute);
 
 /* image.c: where an image starts behind its wrapper, and its size. It has `known` bytes, or 0 if nobody knows. */
 CUresult zl_image_size(const void *image, size_t known, const void **start, size_t *size);

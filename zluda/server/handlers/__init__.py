@@ -1,5 +1,5 @@
 """What each command does, by area. Importing this registers them all."""
 
-from zluda.server.handlers import context, launch, memory, module, stream
+from zluda.server.handlers import context, graph, launch, memory, module, stream
 
-__all__ = ["context", "launch", "memory", "module", "stream"]
+__all__ = ["context", "graph", "launch", "memory", "module", "stream"]
