@@ -192,6 +192,29 @@ static void fork_and_join(void)
     run_and_destroy(graph, stream);
     TRUE(word(0) == 2 && word(1) == 37 && word(2) == 4 && word(3) == 1);
 
+    /* A stream that has been joined may go; one that has not is missing in the end. */
+    for (int joined = 0; joined < 2; joined++) {
+        CUstream forked;
+        OK(cuStreamCreate(&forked, CU_STREAM_NON_BLOCKING));
+        OK(cuMemsetD32(data, 1, 1));
+        OK(cuCtxSynchronize());
+        begin(stream);
+        OK(cuEventRecord(fork, stream));
+        OK(cuStreamWaitEvent(forked, fork, 0));
+        work(forked, 0, 6, 0);
+        if (joined) {
+            OK(cuEventRecord(join, forked));
+            OK(cuStreamWaitEvent(stream, join, 0));
+        }
+        OK(cuStreamDestroy(forked));
+        work(stream, joined ? 0 : 1, 1, 1);
+        EXPECT(cuStreamEndCapture(stream, &graph), joined ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+        if (joined)
+            run_and_destroy(graph, stream);
+        TRUE(word(0) == (joined ? 7 : 1));
+    }
+    OK(cuMemsetD32(data, 2, 1));
+
     /* Across boundaries. */
     begin(stream);
     EXPECT(cuStreamWaitEvent(stream, late, 0), CUDA_ERROR_STREAM_CAPTURE_ISOLATION);

@@ -195,12 +195,9 @@ void zl_capture_forget_stream(uint64_t wire)
     pthread_mutex_lock(&zl_graph_lock);
     for (stream = zl_captured_streams; stream && stream->wire != wire; stream = stream->next)
         ;
-    if (stream && stream->capture->origin == wire) { /* nobody can end it any more */
+    if (stream && stream->capture->origin == wire) /* nobody can end it any more */
         zl_capture_finish(stream->capture, false);
-    } else if (stream) {
-        stream->capture->invalid = true;
-        leave(stream);
-    }
+    /* Another may go once it has been joined; what it did last is looked at in the end. */
     zl_graph_unlock();
 }
 

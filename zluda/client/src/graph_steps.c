@@ -144,25 +144,42 @@ CUresult zl_step_pack(const zl_node *node, zl_bytes *bytes, bool *local)
     }
 }
 
+/* --- steps of this process --- */
+
+/* Calls a function in a stream's order. */
+static CUresult call_in_order(zl_context *context, CUstream stream, CUhostFn function, void *argument)
+{
+    CUresult result = zl_turn(context, stream);
+    if (result == CUDA_SUCCESS)
+        function(argument);
+    return result;
+}
+
+static void copy_rows(void *argument)
+{
+    const struct zl_copy *copy = argument;
+
+    for (size_t z = 0; z < copy->depth; z++)
+        for (size_t y = 0; y < copy->height; y++)
+            memmove((void *)(uintptr_t)(copy->destination + z * copy->destination_slice + y * copy->destination_pitch),
+                    (const void *)(uintptr_t)(copy->source + z * copy->source_slice + y * copy->source_pitch), copy->width);
+    free(argument);
+}
+
 CUresult zl_step_run(const zl_content *content, zl_context *context, CUstream stream)
 {
-    struct zl_copy copy;
+    struct zl_copy *copy;
     CUresult result;
 
-    if (content->params.type == CU_GRAPH_NODE_TYPE_HOST) {
-        result = zl_turn(context, stream);
-        if (result == CUDA_SUCCESS)
-            content->params.host.fn(content->params.host.userData);
-        return result;
-    }
-    result = zl_copy_resolve(&content->params.memcpy.copyParams, &copy);
+    if (content->params.type == CU_GRAPH_NODE_TYPE_HOST)
+        return call_in_order(context, stream, content->params.host.fn, content->params.host.userData);
+    copy = malloc(sizeof *copy);
+    if (!copy)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    result = zl_copy_resolve(&content->params.memcpy.copyParams, copy);
     if (result == CUDA_SUCCESS)
-        result = zl_turn(context, stream);
+        result = call_in_order(context, stream, copy_rows, copy);
     if (result != CUDA_SUCCESS)
-        return result;
-    for (size_t z = 0; z < copy.depth; z++)
-        for (size_t y = 0; y < copy.height; y++)
-            memmove((void *)(uintptr_t)(copy.destination + z * copy.destination_slice + y * copy.destination_pitch),
-                    (const void *)(uintptr_t)(copy.source + z * copy.source_slice + y * copy.source_pitch), copy.width);
-    return CUDA_SUCCESS;
+        free(copy);
+    return result;
 }
