@@ -597,6 +597,50 @@ static void general(void)
     EXPECT(cuGraphGetNodes(inner, NULL, &count), BAD);
 }
 
+/* Launches in a stream of another context, and a context that goes. */
+static void contexts(void)
+{
+    CUDA_MEMSET_NODE_PARAMS set = {.value = 3, .elementSize = 4, .width = 1, .height = 1};
+    CUcontext other;
+    CUdeviceptr elsewhere;
+    CUstream foreign;
+    CUgraph graph, mixed;
+    CUgraphNode node;
+    CUgraphExec exec, of_other;
+    CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
+
+    OK(cuGraphCreate(&graph, 0));
+    add_scale(graph, NULL, 0, 2, 1);
+    OK(cuGraphInstantiate(&exec, graph, 0));
+    OK(cuMemsetD32(data, 1, 1));
+    OK(cuCtxSynchronize());
+    OK(cuCtxCreate(&other, NULL, 0, 0));
+    OK(cuMemAlloc(&elsewhere, 64));
+    OK(cuStreamCreate(&foreign, CU_STREAM_NON_BLOCKING));
+    OK(cuGraphLaunch(exec, foreign));
+    OK(cuGraphLaunch(exec, foreign));
+    OK(cuStreamSynchronize(foreign));
+    TRUE(word(0) == 7);
+    set.dst = elsewhere;
+    OK(cuGraphClone(&mixed, graph));
+    OK(cuGraphAddMemsetNode(&node, mixed, NULL, 0, &set, other));
+    EXPECT(cuGraphInstantiateWithParams(&of_other, mixed, &params), CUDA_ERROR_NOT_SUPPORTED);
+    TRUE(params.result_out == CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED && params.hErrNode_out == node);
+    OK(cuGraphDestroy(mixed));
+    OK(cuGraphCreate(&mixed, 0));
+    OK(cuGraphAddMemsetNode(&node, mixed, NULL, 0, &set, NULL)); /* in the current one */
+    OK(cuGraphInstantiate(&of_other, mixed, 0));
+    OK(cuCtxDestroy(other));
+    OK(cuCtxSetCurrent(context));
+    EXPECT(cuGraphLaunch(of_other, NULL), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    OK(cuGraphExecDestroy(of_other));
+    OK(cuGraphDestroy(mixed));
+    OK(cuGraphLaunch(exec, NULL));
+    TRUE(word(0) == 15);
+    OK(cuGraphExecDestroy(exec));
+    OK(cuGraphDestroy(graph));
+}
+
 /* Memory and functions that are gone when a graph is instantiated. */
 static void gone(void)
 {
@@ -646,6 +690,7 @@ int main(void)
     events_and_hosts();
     streams();
     general();
+    contexts();
     gone();
     return 0;
 }

@@ -96,27 +96,35 @@ static void write_graph(FILE *file, const zl_graph *graph, unsigned flags)
             write_graph(file, graph->nodes[i]->content.child, flags);
 }
 
-CUresult zl_cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags)
+static bool draw(const zl_graph *graph, const char *path, unsigned flags)
 {
-    const unsigned known = (CU_GRAPH_DEBUG_DOT_FLAGS_FABRIC_CPY_BATCH_NODE_PARAMS << 1) - 1;
-    CUresult result = CUDA_SUCCESS;
-    zl_graph *graph;
-    FILE *file;
+    FILE *file = fopen(path, "we");
+    bool failed;
 
-    if (!path || flags & ~known)
-        return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&zl_graph_lock);
-    graph = zl_graph_get(hGraph);
-    file = graph ? fopen(path, "we") : NULL;
-    if (!file) {
-        zl_graph_unlock();
-        return graph ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_ERROR_INVALID_VALUE;
-    }
+    if (!file)
+        return false;
     fputs("digraph dot {\n", file);
     write_graph(file, graph, flags);
     fputs("}\n", file);
+    failed = ferror(file);
+    return !fclose(file) && !failed;
+}
+
+CUresult zl_cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags)
+{
+    const unsigned known = (CU_GRAPH_DEBUG_DOT_FLAGS_FABRIC_CPY_BATCH_NODE_PARAMS << 1) - 1;
+    CUresult result = CUDA_ERROR_INVALID_VALUE;
+    int cancellable;
+    zl_graph *graph;
+
+    if (!path || flags & ~known)
+        return CUDA_ERROR_INVALID_VALUE;
+    cancellable = zl_hold_cancellation();
+    pthread_mutex_lock(&zl_graph_lock);
+    graph = zl_graph_get(hGraph);
+    if (graph)
+        result = draw(graph, path, flags) ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
     zl_graph_unlock();
-    if (ferror(file))
-        result = CUDA_ERROR_OPERATING_SYSTEM;
-    return fclose(file) ? CUDA_ERROR_OPERATING_SYSTEM : result;
+    zl_allow_cancellation(cancellable);
+    return result;
 }
