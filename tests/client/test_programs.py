@@ -14,7 +14,21 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    "name", ["init", "device", "context", "memory", "stream", "launch", "module", "threads", "fork", "graph", "capture", "graph_threads"]
+    "name",
+    [
+        "init",
+        "device",
+        "context",
+        "memory",
+        "stream",
+        "launch",
+        "module",
+        "threads",
+        "fork",
+        "graph",
+        "capture",
+        "graph_threads",
+    ],
 )
 def test_program(client: Client, name: str) -> None:
     client.check(f"{name}.c")

@@ -21,7 +21,7 @@ def test_steps_run_in_order_and_again(memory):
         [
             FillStep(address, 16, 7, 1, 16, 1),
             NoStep(),
-            CopyStep(address + 64, 16, 16, address, 16, 16, 16, 1, 1),
+            CopyStep(address + 64, 16, 1, address, 16, 1, 16, 1, 1),
             FillStep(address, 16, 0x0102, 2, 2, 3),
         ],
     )
@@ -41,7 +41,7 @@ def test_a_copy_of_three_dimensions(memory):
     context, address = memory.context, memory.address
     context.write(address, bytes(range(128)))
     # 2 slices of 2 rows of 4 bytes: from rows of 8 and slices of 32 bytes to packed ones.
-    step = CopyStep(address + 1024, 4, 8, address, 8, 32, 4, 2, 2)
+    step = CopyStep(address + 1024, 4, 2, address, 8, 4, 4, 2, 2)
     ExecutableGraph(context, [step]).launch(context.legacy)
     expected = [z * 32 + y * 8 + x for z in range(2) for y in range(2) for x in range(4)]
     assert list(context.read(address + 1024, 16)) == expected

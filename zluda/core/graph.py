@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from zluda.core.copies import Copy2D
+from zluda.core.copies import Copy3D
 from zluda.core.errors import invalid_value
 
 if TYPE_CHECKING:
@@ -51,14 +51,14 @@ class KernelStep:
 
 @dataclass(frozen=True, slots=True)
 class CopyStep:
-    """A copy of `depth` slices of `height` rows of `width` bytes; pitches and slices in bytes."""
+    """A copy of `depth` slices of `height` rows of `width` bytes; pitches in bytes, `*_height` in rows a slice."""
 
     destination: int
     destination_pitch: int
-    destination_slice: int
+    destination_height: int
     source: int
     source_pitch: int
-    source_slice: int
+    source_height: int
     width: int
     height: int
     depth: int
@@ -67,11 +67,18 @@ class CopyStep:
         if self.height == self.depth == 1:
             stream.copy(self.destination, self.source, self.width)
             return
-        for z in range(self.depth):
-            source, destination = self.source + z * self.source_slice, self.destination + z * self.destination_slice
-            stream.copy_2d(
-                Copy2D(self.width, self.height, source, destination, self.source_pitch, self.destination_pitch)
-            )
+        request = Copy3D(
+            width=self.width,
+            height=self.height,
+            depth=self.depth,
+            source=self.source,
+            destination=self.destination,
+            source_pitch=self.source_pitch,
+            destination_pitch=self.destination_pitch,
+            source_height=self.source_height,
+            destination_height=self.destination_height,
+        )
+        stream.copy_3d(request)
 
 
 @dataclass(frozen=True, slots=True)

@@ -438,6 +438,36 @@ static void into_a_graph(void)
     OK(cuGraphDestroy(other));
 }
 
+/* Rows, slices and arrays. */
+static void boxes(void)
+{
+    CUDA_ARRAY_DESCRIPTOR descriptor = {.Width = 4, .Height = 2, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1};
+    uint32_t source[8], target[4] = {0};
+    CUDA_MEMCPY2D in = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = source, .srcPitch = 16, .WidthInBytes = 16, .Height = 2,
+                        .dstMemoryType = CU_MEMORYTYPE_ARRAY};
+    CUDA_MEMCPY3D out = {.srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcXInBytes = 4, .WidthInBytes = 8, .Height = 2, .Depth = 1,
+                         .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = data, .dstPitch = 8};
+    CUarray array;
+    CUgraph graph;
+
+    OK(cuArrayCreate(&array, &descriptor));
+    in.dstArray = out.srcArray = array;
+    begin(stream);
+    OK(cuMemcpy2DAsync(&in, stream));
+    OK(cuMemcpy3DAsync(&out, stream));
+    OK(cuMemcpyDtoHAsync(target, data, 16, stream));
+    OK(cuStreamEndCapture(stream, &graph));
+    TRUE(nodes(graph) == 3);
+    for (uint32_t i = 0; i < 8; i++)
+        source[i] = i;                   /* read when the graph runs */
+    run_and_destroy(graph, stream);
+    TRUE(target[0] == 1 && target[1] == 2 && target[2] == 5 && target[3] == 6);
+    begin(stream);
+    EXPECT(cuMemcpy2D(&in), UNSUPPORTED);
+    expect_broken(stream);
+    OK(cuArrayDestroy(array));
+}
+
 int main(void)
 {
     context = start();
@@ -452,5 +482,6 @@ int main(void)
     threads_and_modes();
     forbidden();
     into_a_graph();
+    boxes();
     return 0;
 }

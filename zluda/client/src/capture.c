@@ -425,20 +425,18 @@ static bool of_device(uint64_t address)
     return zl_range_find(address, &range) && range.kind != ZL_RANGE_HOST;
 }
 
-CUresult zl_capture_copy(CUstream stream, uint64_t destination, uint64_t source, size_t size)
+static zl_operand operand(uint64_t address)
 {
-    CUDA_MEMCPY2D copy = {.WidthInBytes = size, .Height = 1};
-
-    copy.srcMemoryType = of_device(source) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
-    copy.dstMemoryType = of_device(destination) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
-    copy.srcDevice = source;
-    copy.srcHost = (const void *)(uintptr_t)source;
-    copy.dstDevice = destination;
-    copy.dstHost = (void *)(uintptr_t)destination;
-    return zl_capture_copy_2d(stream, &copy);
+    return (zl_operand){.type = of_device(address) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST, .base = address};
 }
 
-CUresult zl_capture_copy_2d(CUstream stream, const CUDA_MEMCPY2D *c)
+CUresult zl_capture_copy(CUstream stream, uint64_t destination, uint64_t source, size_t size)
+{
+    const zl_operand to = operand(destination), from = operand(source);
+    return zl_capture_box(stream, &to, &from, (zl_box){size, 1, 1});
+}
+
+CUresult zl_capture_box(CUstream stream, const zl_operand *to, const zl_operand *from, zl_box box)
 {
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMCPY};
     zl_context *context;
@@ -448,11 +446,13 @@ CUresult zl_capture_copy_2d(CUstream stream, const CUDA_MEMCPY2D *c)
         return result;
     params.memcpy.copyCtx = (CUcontext)context->handle;
     params.memcpy.copyParams = (CUDA_MEMCPY3D){
-        .srcXInBytes = c->srcXInBytes, .srcY = c->srcY, .srcMemoryType = c->srcMemoryType, .srcHost = c->srcHost,
-        .srcDevice = c->srcDevice, .srcArray = c->srcArray, .srcPitch = c->srcPitch,
-        .dstXInBytes = c->dstXInBytes, .dstY = c->dstY, .dstMemoryType = c->dstMemoryType, .dstHost = c->dstHost,
-        .dstDevice = c->dstDevice, .dstArray = c->dstArray, .dstPitch = c->dstPitch,
-        .WidthInBytes = c->WidthInBytes, .Height = c->Height, .Depth = 1,
+        .srcXInBytes = from->x, .srcY = from->y, .srcZ = from->z, .srcMemoryType = from->type,
+        .srcHost = (const void *)(uintptr_t)from->base, .srcDevice = from->base, .srcArray = from->array,
+        .srcPitch = from->pitch, .srcHeight = from->rows,
+        .dstXInBytes = to->x, .dstY = to->y, .dstZ = to->z, .dstMemoryType = to->type,
+        .dstHost = (void *)(uintptr_t)to->base, .dstDevice = to->base, .dstArray = to->array,
+        .dstPitch = to->pitch, .dstHeight = to->rows,
+        .WidthInBytes = box.width, .Height = box.height, .Depth = box.depth,
     };
     return zl_capture_work(stream, &params);
 }

@@ -17,7 +17,7 @@ CUresult zl_capture_launch(CUfunction function, const unsigned grid[3], const un
                            unsigned shared, CUstream stream, void **params, void **extra);
 /* A copy of which each side is the host's or the device's by its address. */
 CUresult zl_capture_copy(CUstream stream, uint64_t destination, uint64_t source, size_t size);
-CUresult zl_capture_copy_2d(CUstream stream, const CUDA_MEMCPY2D *copy);
+CUresult zl_capture_box(CUstream stream, const zl_operand *to, const zl_operand *from, zl_box box);
 CUresult zl_capture_fill(CUstream stream, uint64_t destination, size_t pitch, unsigned value,
                          unsigned bytes, size_t width, size_t height);
 CUresult zl_capture_host(CUstream stream, CUhostFn function, void *argument);

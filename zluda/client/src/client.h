@@ -300,6 +300,10 @@ enum zl_copy_mode {
     ZL_COPY_IN_ORDER,                    /* asynchronous, and all memory is read in the stream's order */
 };
 
+/* Both sides of a copy as a program gives it. */
+CUresult zl_copy_operands(const CUDA_MEMCPY3D *copy, zl_operand *to, zl_operand *from);
+/* The copy itself, by this process. */
+void zl_box_move(const zl_box_copy *copy);
 /* The box must not be empty. */
 CUresult zl_box_check(zl_context *context, const zl_operand *to, const zl_operand *from, zl_box box, zl_box_copy *copy);
 CUresult zl_box_run(zl_context *context, const zl_box_copy *copy, CUstream stream, enum zl_copy_mode mode);

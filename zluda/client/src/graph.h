@@ -104,13 +104,9 @@ CUresult zl_step_pack(const zl_node *node, zl_bytes *bytes, bool *local);
 /* Does a step that is the client's own, in a stream's order. Called without the lock. */
 CUresult zl_step_run(const zl_content *content, zl_context *context, CUstream stream);
 
-/* --- graph_copy.c: what a copy between linear memory, of the device and of the host, comes to --- */
-struct zl_copy {
-    uint64_t destination, source;
-    size_t destination_pitch, destination_slice, source_pitch, source_slice, width, height, depth;
-    bool local;                          /* one side is ordinary memory of the host */
-};
-CUresult zl_copy_resolve(const CUDA_MEMCPY3D *params, struct zl_copy *copy);
+/* --- graph_copy.c --- */
+/* A node's copy, checked; its context has been filled in. */
+CUresult zl_copy_resolve(const CUDA_MEMCPY_NODE_PARAMS *params, zl_box_copy *copy);
 CUresult zl_fill_check(const CUDA_MEMSET_NODE_PARAMS_v2 *params);
 
 /* --- graph_exec.c, graph_update.c --- */

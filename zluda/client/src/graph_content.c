@@ -68,18 +68,17 @@ static CUresult make_kernel(zl_content *content, const CUDA_KERNEL_NODE_PARAMS_v
 
 static CUresult make_copy(zl_content *content, const CUDA_MEMCPY_NODE_PARAMS *p)
 {
-    struct zl_copy copy;
+    zl_box_copy copy;
     zl_context *context;
     CUresult result;
 
     if (p->flags || p->reserved)
         return CUDA_ERROR_INVALID_VALUE;
     result = find_context(p->copyCtx, &context);
-    if (result == CUDA_SUCCESS)
-        result = zl_copy_resolve(&p->copyParams, &copy);
-    if (result == CUDA_SUCCESS)
-        content->params.memcpy.copyCtx = (CUcontext)context->handle;
-    return result;
+    if (result != CUDA_SUCCESS)
+        return result;
+    content->params.memcpy.copyCtx = (CUcontext)context->handle;
+    return zl_copy_resolve(&content->params.memcpy, &copy);
 }
 
 static CUresult make_fill(zl_content *content, const CUDA_MEMSET_NODE_PARAMS_v2 *p)

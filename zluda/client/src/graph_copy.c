@@ -2,61 +2,17 @@
    been freed in between. */
 #include "graph.h"
 
-static uint64_t address_of(const void *pointer)
+CUresult zl_copy_resolve(const CUDA_MEMCPY_NODE_PARAMS *params, zl_box_copy *copy)
 {
-    return (uint64_t)(uintptr_t)pointer;
-}
-
-/* One side: where it starts, and how far it reaches. A pitch or height of 0 stands for packed rows or slices. */
-static CUresult find_side(CUmemorytype type, const void *host, CUdeviceptr device, size_t x, size_t y, size_t z, size_t *pitch,
-                          size_t rows, const CUDA_MEMCPY3D *c, size_t *slice, uint64_t *start, bool *local)
-{
-    size_t offset, part, extent;
-    uint64_t last;
-
-    if (type == CU_MEMORYTYPE_ARRAY)
-        return zl_not_supported("cuGraphAddMemcpyNode", "CUDA arrays");
-    if (type != CU_MEMORYTYPE_HOST && type != CU_MEMORYTYPE_DEVICE && type != CU_MEMORYTYPE_UNIFIED)
-        return CUDA_ERROR_INVALID_VALUE;
-    *start = type == CU_MEMORYTYPE_HOST ? address_of(host) : device;
-    if (!*start || (type == CU_MEMORYTYPE_DEVICE && !zl_in_window(*start)))
-        return CUDA_ERROR_INVALID_VALUE;
-    if (__builtin_add_overflow(x, c->WidthInBytes, &part))
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!*pitch)
-        *pitch = part;
-    if (!rows)
-        rows = y + c->Height;
-    if (*pitch < part || (c->Depth > 1 && (rows < c->Height || rows - c->Height < y)) ||
-        __builtin_mul_overflow(*pitch, rows, slice) || __builtin_mul_overflow(z, *slice, &offset) ||
-        __builtin_mul_overflow(y, *pitch, &part) || __builtin_add_overflow(offset, part, &offset) ||
-        __builtin_add_overflow(offset, x, &offset) || __builtin_add_overflow(*start, offset, start) ||
-        __builtin_mul_overflow(c->Depth - 1, *slice, &extent) || __builtin_mul_overflow(c->Height - 1, *pitch, &part) ||
-        __builtin_add_overflow(extent, part, &extent) || __builtin_add_overflow(extent, c->WidthInBytes, &extent))
-        return CUDA_ERROR_INVALID_VALUE;
-    if (zl_in_window(*start))
-        return zl_range_holds(*start, extent) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    *local = true;
-    if (extent >> 56 || __builtin_add_overflow(*start, extent - 1, &last) ||
-        (*start < zl_state.window_base && last >= zl_state.window_base))
-        return CUDA_ERROR_INVALID_VALUE;
-    return CUDA_SUCCESS;
-}
-
-CUresult zl_copy_resolve(const CUDA_MEMCPY3D *c, struct zl_copy *copy)
-{
+    const CUDA_MEMCPY3D *c = &params->copyParams;
+    zl_context *context = zl_handle_get(ZL_CONTEXT, (uint64_t)params->copyCtx);
+    zl_operand to, from;
     CUresult result;
 
-    *copy = (struct zl_copy){.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth,
-                             .destination_pitch = c->dstPitch, .source_pitch = c->srcPitch};
-    if (!c->WidthInBytes || !c->Height || !c->Depth) /* graphs have no empty copies */
+    if (!context || !c->WidthInBytes || !c->Height || !c->Depth) /* graphs have no empty copies */
         return CUDA_ERROR_INVALID_VALUE;
-    result = find_side(c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes, c->dstY, c->dstZ, &copy->destination_pitch,
-                       c->dstHeight, c, &copy->destination_slice, &copy->destination, &copy->local);
-    if (result == CUDA_SUCCESS)
-        result = find_side(c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY, c->srcZ, &copy->source_pitch,
-                           c->srcHeight, c, &copy->source_slice, &copy->source, &copy->local);
-    return result;
+    result = zl_copy_operands(c, &to, &from);
+    return result == CUDA_SUCCESS ? zl_box_check(context, &to, &from, (zl_box){c->WidthInBytes, c->Height, c->Depth}, copy) : result;
 }
 
 CUresult zl_fill_check(const CUDA_MEMSET_NODE_PARAMS_v2 *p)

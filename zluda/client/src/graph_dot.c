@@ -55,14 +55,14 @@ static void write_kernel(FILE *file, const CUDA_KERNEL_NODE_PARAMS_v3 *p, unsign
 static void write_details(FILE *file, const zl_node *node, unsigned flags)
 {
     const CUgraphNodeParams *p = &node->content.params;
-    struct zl_copy copy;
+    zl_box_copy copy;
 
     if (node->type == CU_GRAPH_NODE_TYPE_KERNEL)
         write_kernel(file, &p->kernel, flags);
     else if (node->type == CU_GRAPH_NODE_TYPE_MEMCPY && wanted(flags, CU_GRAPH_DEBUG_DOT_FLAGS_MEMCPY_NODE_PARAMS) &&
-             zl_copy_resolve(&p->memcpy.copyParams, &copy) == CUDA_SUCCESS)
-        fprintf(file, "\\nfrom 0x%" PRIx64 "\\nto 0x%" PRIx64 "\\n%zu x %zu x %zu", copy.source, copy.destination, copy.width,
-                copy.height, copy.depth);
+             zl_copy_resolve(&p->memcpy, &copy) == CUDA_SUCCESS)
+        fprintf(file, "\\nfrom 0x%" PRIx64 "\\nto 0x%" PRIx64 "\\n%zu x %zu x %zu", copy.from.start, copy.to.start,
+                copy.box.width, copy.box.height, copy.box.depth);
     else if (node->type == CU_GRAPH_NODE_TYPE_MEMSET && wanted(flags, CU_GRAPH_DEBUG_DOT_FLAGS_MEMSET_NODE_PARAMS))
         fprintf(file, "\\n0x%llx\\n%u (%u bytes)\\n%zu x %zu", (unsigned long long)p->memset.dst, p->memset.value,
                 p->memset.elementSize, p->memset.width, p->memset.height);

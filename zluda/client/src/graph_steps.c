@@ -52,16 +52,17 @@ static CUresult pack_kernel(zl_bytes *bytes, const zl_content *content)
     return CUDA_SUCCESS;
 }
 
-static CUresult pack_copy(zl_bytes *bytes, const CUDA_MEMCPY3D *params, bool *local)
+/* Ordinary memory of the host is out of the driver process's reach. */
+static CUresult pack_copy(zl_bytes *bytes, const CUDA_MEMCPY_NODE_PARAMS *params, bool *local)
 {
     struct zl_graph_copy *step;
-    struct zl_copy copy;
+    zl_box_copy copy;
     CUresult result = zl_copy_resolve(params, &copy);
 
     if (result != CUDA_SUCCESS)
         return result;
-    *local = copy.local;
-    if (copy.local)
+    *local = !copy.to.device || !copy.from.device;
+    if (*local)
         return pack_none(bytes);
     step = append(bytes, sizeof *step);
     if (!step)
@@ -69,15 +70,15 @@ static CUresult pack_copy(zl_bytes *bytes, const CUDA_MEMCPY3D *params, bool *lo
     *step = (struct zl_graph_copy){
         .kind = ZL_GRAPH_COPY,
         .size = sizeof *step,
-        .destination = copy.destination,
-        .destination_pitch = copy.destination_pitch,
-        .destination_slice = copy.destination_slice,
-        .source = copy.source,
-        .source_pitch = copy.source_pitch,
-        .source_slice = copy.source_slice,
-        .width = copy.width,
-        .height = copy.height,
-        .depth = copy.depth,
+        .destination = copy.to.start,
+        .destination_pitch = copy.to.pitch,
+        .destination_height = copy.to.rows,
+        .source = copy.from.start,
+        .source_pitch = copy.from.pitch,
+        .source_height = copy.from.rows,
+        .width = copy.box.width,
+        .height = copy.box.height,
+        .depth = copy.box.depth,
     };
     return CUDA_SUCCESS;
 }
@@ -129,7 +130,7 @@ CUresult zl_step_pack(const zl_node *node, zl_bytes *bytes, bool *local)
     case CU_GRAPH_NODE_TYPE_KERNEL:
         return pack_kernel(bytes, &node->content);
     case CU_GRAPH_NODE_TYPE_MEMCPY:
-        return pack_copy(bytes, &p->memcpy.copyParams, local);
+        return pack_copy(bytes, &p->memcpy, local);
     case CU_GRAPH_NODE_TYPE_MEMSET:
         return pack_fill(bytes, &p->memset);
     case CU_GRAPH_NODE_TYPE_HOST:
@@ -155,20 +156,15 @@ static CUresult call_in_order(zl_context *context, CUstream stream, CUhostFn fun
     return result;
 }
 
-static void copy_rows(void *argument)
+static void move(void *copy)
 {
-    const struct zl_copy *copy = argument;
-
-    for (size_t z = 0; z < copy->depth; z++)
-        for (size_t y = 0; y < copy->height; y++)
-            memmove((void *)(uintptr_t)(copy->destination + z * copy->destination_slice + y * copy->destination_pitch),
-                    (const void *)(uintptr_t)(copy->source + z * copy->source_slice + y * copy->source_pitch), copy->width);
-    free(argument);
+    zl_box_move(copy);
+    free(copy);
 }
 
 CUresult zl_step_run(const zl_content *content, zl_context *context, CUstream stream)
 {
-    struct zl_copy *copy;
+    zl_box_copy *copy;
     CUresult result;
 
     if (content->params.type == CU_GRAPH_NODE_TYPE_HOST)
@@ -176,9 +172,9 @@ CUresult zl_step_run(const zl_content *content, zl_context *context, CUstream st
     copy = malloc(sizeof *copy);
     if (!copy)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    result = zl_copy_resolve(&content->params.memcpy.copyParams, copy);
+    result = zl_copy_resolve(&content->params.memcpy, copy);
     if (result == CUDA_SUCCESS)
-        result = call_in_order(context, stream, copy_rows, copy);
+        result = call_in_order(context, stream, move, copy);
     if (result != CUDA_SUCCESS)
         free(copy);
     return result;
