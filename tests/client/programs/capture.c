@@ -214,6 +214,7 @@ static void fork_and_join(void)
         TRUE(word(0) == (joined ? 7 : 1));
     }
     OK(cuMemsetD32(data, 2, 1));
+    OK(cuCtxSynchronize());
 
     /* Across boundaries. */
     begin(stream);
