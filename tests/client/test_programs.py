@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         "fork",
         "graph",
         "capture",
+        "graph_forms",
         "graph_threads",
     ],
 )
