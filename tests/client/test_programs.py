@@ -14,10 +14,29 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    "name", ["init", "device", "context", "memory", "stream", "launch", "module", "threads", "fork"]
+    "name",
+    [
+        "init",
+        "device",
+        "context",
+        "memory",
+        "stream",
+        "launch",
+        "module",
+        "threads",
+        "fork",
+        "graph",
+        "capture",
+        "graph_forms",
+        "graph_threads",
+    ],
 )
 def test_program(client: Client, name: str) -> None:
     client.check(f"{name}.c")
+
+
+def test_changing_graphs(client: Client, tmp_path: Path) -> None:
+    client.check("graph_update.c", str(tmp_path / "graph.dot"))
 
 
 @pytest.mark.parametrize("name", ["memory", "fork"])

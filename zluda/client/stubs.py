@@ -45,8 +45,15 @@ def _entering(function: Function) -> list[str]:
     return lines
 
 
+def _captured(function: Function) -> list[str]:
+    """What is forbidden while streams are captured."""
+    if not function.capture:
+        return []
+    return ["    if (zl_capturing() && (zl_result = zl_capture_unsafe()) != CUDA_SUCCESS)", "        return zl_result;"]
+
+
 def _checks(function: Function) -> list[str]:
-    lines = _entering(function)
+    lines = _entering(function) + _captured(function)
     required = [p.name for p in function.outputs if not p.optional]
     if required:
         test = " || ".join(f"!{name}" for name in required)

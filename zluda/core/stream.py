@@ -248,6 +248,20 @@ class Stream:
         if point is None or point.reached():
             return
         event._flush()
+        self.wait_point(point)
+
+    def wait_for(self, other: Stream) -> None:
+        """Later work waits for what is in another stream now."""
+        with other._lock:
+            point = other.tail()
+        other.flush()
+        if point is not None:
+            self.wait_point(point)
+
+    def wait_point(self, point: Point) -> None:
+        """Later work waits for a point of another stream, which has been flushed; it may be another device's."""
+        if point.reached():
+            return
         with self._lock:
             queue = self.enter()
             if point.context.device is self.context.device:

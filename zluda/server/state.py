@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from zluda.core import Context, CudaError, Driver, Event, Function, MemoryPool, Module, Stream
+from zluda.core.graph import ExecutableGraph
 from zluda.core.virtual import PhysicalMemory
 from zluda.server.callbacks import HostCalls
 from zluda.server.segment import CONSTANTS, Answers, Segment
@@ -59,6 +60,7 @@ class State:
         self.pools: dict[int, MemoryPool] = {}
         self.physical: dict[int, PhysicalMemory] = {}
         self.links: dict[int, Linker] = {}
+        self.graphs: dict[int, ExecutableGraph] = {}
         self._slots = list(range(CONSTANTS["MAX_CONTEXTS"] - 1, -1, -1))
         self._lock = threading.Lock()
 
@@ -95,6 +97,7 @@ class State:
         _forget(self.events, context)
         _forget(self.modules, context)
         _forget(self.functions, context)
+        _forget(self.graphs, context)
         record.deferred = 0
         self.segment.set_error(record.slot, 0)
 

@@ -13,6 +13,7 @@ and unbuilt.toml, and checks the others against NVIDIA's cuda.h. An entry point 
     implicit_stream = true          # the stream is no parameter, but the body is told which is the default
     answer = "local"                # local: a body in zluda/client/src; call, post: generated, through the ring
     context = "current"             # what must be there first: none, init (cuInit), current (a current context)
+    capture = "unsafe"              # stream capture cannot see what it does
     parameters = [{ name = "dptr", type = "CUdeviceptr *", direction = "out", optional = true }, …]
 """
 
@@ -65,6 +66,8 @@ class Function(_Model):
     support: Literal["full", "partial", "none"] = "full"
     header: str = ""
     """The C header that declares it, where that is not cuda.h."""
+    capture: Literal["", "unsafe"] = ""
+    """Unsafe: forbidden while streams are captured, unless the modes of thread and capture allow it."""
     note: str = ""
     """What is missing, where support is partial; why there is none, where that is not just that nobody has built it."""
     parameters: tuple[Parameter, ...]

@@ -1,5 +1,5 @@
 /* 2D and 3D copies: what both sides are, and the copy itself. An array is linear memory with a pitch of its own. */
-#include "client.h"
+#include "capture.h"
 
 #include <string.h>
 
@@ -105,7 +105,7 @@ static CUresult post(zl_context *context, const zl_box_copy *copy, CUstream stre
     return CUDA_SUCCESS;
 }
 
-static void move(const zl_box_copy *copy)
+void zl_box_move(const zl_box_copy *copy)
 {
     for (size_t z = 0; z < copy->box.depth; z++)
         for (size_t y = 0; y < copy->box.height; y++)
@@ -125,7 +125,7 @@ CUresult zl_box_run(zl_context *context, const zl_box_copy *copy, CUstream strea
         return zl_copy_write(context, stream, to->start, (const void *)(uintptr_t)from->start, copy->box.width);
     result = zl_turn(context, stream);
     if (result == CUDA_SUCCESS)
-        move(copy);
+        zl_box_move(copy);
     return result;
 }
 
@@ -138,5 +138,7 @@ CUresult zl_box_copy_all(zl_context *context, const zl_operand *to, const zl_ope
     if (!box.width || !box.height || !box.depth)
         return CUDA_SUCCESS;
     result = zl_box_check(context, to, from, box, &copy);
+    if (result == CUDA_SUCCESS && mode != ZL_COPY_NOW && zl_captured(stream))
+        return zl_capture_box(stream, to, from, box);
     return result == CUDA_SUCCESS ? zl_box_run(context, &copy, stream, mode) : result;
 }

@@ -1,7 +1,7 @@
 /* Host functions and stream callbacks. They run in this process, one at a time, on a thread of their own that is started
    with the first of them. The driver process says whose turn it is in the control block and waits until it has run: not
    over the ring, whose reader may be waiting for that very stream. */
-#include "client.h"
+#include "capture.h"
 
 #include <linux/futex.h>
 #include <pthread.h>
@@ -157,6 +157,8 @@ static CUresult enqueue(zl_context *context, CUstream stream, CUhostFn function,
 
     if (!function && !callback)
         return CUDA_ERROR_INVALID_VALUE;
+    if (function && zl_captured(stream)) /* callbacks cannot be captured, says the manual: zl_use_stream refuses them */
+        return zl_capture_host(stream, function, data);
     result = zl_use_stream(stream, &context, &wire);
     if (result != CUDA_SUCCESS)
         return result;

@@ -21,7 +21,7 @@
 
 enum zl_kind { ZL_CONTEXT = 1, ZL_STREAM, ZL_EVENT, ZL_MODULE, ZL_FUNCTION, ZL_LIBRARY, ZL_KERNEL,
                ZL_ARRAY = 20, ZL_MIPMAPPED_ARRAY, ZL_POOL = 30, ZL_PHYSICAL,
-               ZL_LINK = 40 };
+               ZL_GRAPH, ZL_NODE, ZL_EXEC, ZL_OBJECT, ZL_LINK };
 
 enum { ZL_LIMITS = 11 };
 
@@ -161,6 +161,7 @@ typedef struct zl_thread {
     bool has_streams;
     zl_stream_settings settings;         /* of its default stream */
     bool calling_back;                   /* it runs host functions, which must not call CUDA */
+    CUstreamCaptureMode capture_mode;    /* of cuThreadExchangeStreamCaptureMode */
 } zl_thread;
 
 zl_thread *zl_thread_self(void);
@@ -357,6 +358,10 @@ enum zl_copy_mode {
     ZL_COPY_IN_ORDER,                    /* asynchronous, and all memory is read in the stream's order */
 };
 
+/* Both sides of a copy as a program gives it. */
+CUresult zl_copy_operands(const CUDA_MEMCPY3D *copy, zl_operand *to, zl_operand *from);
+/* The copy itself, by this process. */
+void zl_box_move(const zl_box_copy *copy);
 /* The box must not be empty. */
 CUresult zl_box_check(zl_context *context, const zl_operand *to, const zl_operand *from, zl_box box, zl_box_copy *copy);
 CUresult zl_box_run(zl_context *context, const zl_box_copy *copy, CUstream stream, enum zl_copy_mode mode);
@@ -376,6 +381,19 @@ CUresult zl_use_event(CUevent event, zl_context **context, uint64_t *wire);
 CUresult zl_turn(zl_context *context, CUstream stream);
 void zl_context_forget(zl_context *context); /* handles of everything in a context that is gone */
 
+/* --- stream capture (capture_rules.c; capture.h has the rest) --------------------------------------------------- */
+
+extern _Atomic unsigned zl_captures;     /* streams that are being captured in this process */
+static inline bool zl_capturing(void)
+{
+    return atomic_load_explicit(&zl_captures, memory_order_relaxed);
+}
+/* For what names a stream and cannot be captured; what capture may not see (`capture = "unsafe"` in the specification);
+   what waits for all of a context: an error, and the capture is invalid, or CUDA_SUCCESS. */
+CUresult zl_capture_refuse_stream(CUstream stream, const zl_context *context);
+CUresult zl_capture_unsafe(void);
+CUresult zl_capture_conflict(const zl_context *context);
+
 /* --- modules and functions (module.c, function.c) --------------------------------------------------------------- */
 
 CUresult zl_module_function(zl_context *context, CUmodule module, const char *name, zl_function_entry **function);
@@ -393,6 +411,10 @@ CUresult zl_kernel_function(zl_context *context, CUkernel kernel, zl_function_en
 int zl_active_blocks(const zl_function_entry *function, int block, size_t dynamic);
 /* launch_old.c: what the deprecated calls have set for the function's next launch goes with it. */
 void zl_launch_forget(zl_function_entry *function);
+/* launch.c: what a launch and a kernel node have in common. `buffer` is the packed block, if `extra` has one. */
+CUresult zl_launch_shape(const zl_function_entry *function, const unsigned grid[3], const unsigned block[3], unsigned shared);
+CUresult zl_launch_arguments(const zl_function_entry *function, void **kernelParams, void **extra, const void **buffer);
+void zl_launch_pack(const zl_function_entry *function, void **kernelParams, const void *buffer, uint8_t *arguments);
 
 /* image.c: where an image starts behind its wrapper, and its size. It has `known` bytes, or 0 if nobody knows. */
 CUresult zl_image_size(const void *image, size_t known, const void **start, size_t *size);

@@ -413,10 +413,10 @@ CUresult zl_cuCtxSynchronize(zl_context *context)
 {
     struct zl_cmd_context_synchronize *command;
     uint64_t posted = atomic_load(&context->posted);
-    CUresult result;
+    CUresult result = zl_capturing() ? zl_capture_conflict(context) : CUDA_SUCCESS;
 
-    if (posted == atomic_load(&context->settled))
-        return CUDA_SUCCESS;
+    if (result != CUDA_SUCCESS || posted == atomic_load(&context->settled))
+        return result;
     command = zl_begin(ZL_OP_context_synchronize, context, sizeof *command, true);
     result = command ? zl_call(&command->header, NULL, 0, NULL) : zl_gone();
     if (result == CUDA_SUCCESS)

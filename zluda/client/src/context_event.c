@@ -1,5 +1,5 @@
 /* Events and contexts as a whole. */
-#include "client.h"
+#include "capture.h"
 
 /* The context and the event of a call, checked. */
 static CUresult find(CUcontext handle, CUevent event, zl_context **context, zl_event **found)
@@ -22,6 +22,9 @@ CUresult zl_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
         return result;
     if (event->context != context)
         return CUDA_ERROR_INVALID_HANDLE;
+    result = zl_capture_conflict(context);
+    if (result != CUDA_SUCCESS)
+        return result;
     command = zl_begin(ZL_OP_context_record, context, sizeof *command, false);
     if (!command)
         return zl_gone();
@@ -39,6 +42,8 @@ CUresult zl_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 
     if (result == CUDA_SUCCESS)
         result = zl_context_check(event->context);
+    if (result == CUDA_SUCCESS)
+        result = zl_capture_conflict(context);
     if (result != CUDA_SUCCESS)
         return result;
     command = zl_begin(ZL_OP_context_wait, context, sizeof *command, false);

@@ -1,6 +1,6 @@
 /* Copies and fills. Device memory lies in the window, so a copy to or from it is this process's memcpy once the stream's
    order allows it; only copies inside the window are the driver's work. */
-#include "client.h"
+#include "capture.h"
 
 #include <string.h>
 
@@ -78,6 +78,8 @@ static CUresult copy(zl_context *context, uint64_t destination, uint64_t source,
     if ((result = zl_place(destination, size, &to_device)) != CUDA_SUCCESS ||
         (result = zl_place(source, size, &from_device)) != CUDA_SUCCESS)
         return result;
+    if (async && zl_captured(stream))
+        return zl_capture_copy(stream, destination, source, size);
     if (to_device && from_device) {
         bool host = zl_pinned(destination) || zl_pinned(source);
         if (async || !host)
@@ -171,6 +173,8 @@ static CUresult fill(zl_context *context, CUstream stream, uint64_t destination,
     if (pitch % bytes || pitch < row || __builtin_mul_overflow(height - 1, pitch, &extent) ||
         __builtin_add_overflow(extent, row, &extent) || !zl_in_window(destination) || !zl_range_holds(destination, extent))
         return CUDA_ERROR_INVALID_VALUE;
+    if (zl_captured(stream))
+        return zl_capture_fill(stream, destination, pitch, value, bytes, width, height);
     result = zl_use_stream(stream, &context, &wire);
     if (result != CUDA_SUCCESS)
         return result;

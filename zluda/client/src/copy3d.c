@@ -38,16 +38,24 @@ CUresult zl_cuMemcpy2DAsync_v2(zl_context *context, const CUDA_MEMCPY2D *pCopy, 
 
 /* --- three dimensions --- */
 
+CUresult zl_copy_operands(const CUDA_MEMCPY3D *c, zl_operand *to, zl_operand *from)
+{
+    if (c->srcLOD || c->dstLOD || c->reserved0 || c->reserved1)
+        return CUDA_ERROR_INVALID_VALUE;
+    *to = (zl_operand){.type = c->dstMemoryType, .base = base_of(c->dstMemoryType, c->dstHost, c->dstDevice), .array = c->dstArray,
+                      .x = c->dstXInBytes, .y = c->dstY, .z = c->dstZ, .pitch = c->dstPitch, .rows = c->dstHeight};
+    *from = (zl_operand){.type = c->srcMemoryType, .base = base_of(c->srcMemoryType, c->srcHost, c->srcDevice),
+                         .array = c->srcArray, .x = c->srcXInBytes, .y = c->srcY, .z = c->srcZ, .pitch = c->srcPitch, .rows = c->srcHeight};
+    return CUDA_SUCCESS;
+}
+
 static CUresult copy_3d(zl_context *context, const CUDA_MEMCPY3D *c, CUstream stream, enum zl_copy_mode mode)
 {
     zl_operand to, from;
+    CUresult result = c ? zl_copy_operands(c, &to, &from) : CUDA_ERROR_INVALID_VALUE;
 
-    if (!c || c->srcLOD || c->dstLOD || c->reserved0 || c->reserved1)
-        return CUDA_ERROR_INVALID_VALUE;
-    to = (zl_operand){.type = c->dstMemoryType, .base = base_of(c->dstMemoryType, c->dstHost, c->dstDevice), .array = c->dstArray,
-                      .x = c->dstXInBytes, .y = c->dstY, .z = c->dstZ, .pitch = c->dstPitch, .rows = c->dstHeight};
-    from = (zl_operand){.type = c->srcMemoryType, .base = base_of(c->srcMemoryType, c->srcHost, c->srcDevice),
-                        .array = c->srcArray, .x = c->srcXInBytes, .y = c->srcY, .z = c->srcZ, .pitch = c->srcPitch, .rows = c->srcHeight};
+    if (result != CUDA_SUCCESS)
+        return result;
     return zl_box_copy_all(context, &to, &from, (zl_box){c->WidthInBytes, c->Height, c->Depth}, stream, mode);
 }
 

@@ -1,9 +1,9 @@
 /* Launches: everything CUDA refuses at once is refused here, then the packed arguments go on the ring. */
-#include "client.h"
+#include "capture.h"
 
 #include <string.h>
 
-static CUresult check_shape(const zl_function_entry *function, const unsigned grid[3], const unsigned block[3], unsigned shared)
+CUresult zl_launch_shape(const zl_function_entry *function, const unsigned grid[3], const unsigned block[3], unsigned shared)
 {
     const int32_t *limits = zl_state.devices[function->context->device].attributes;
     const struct zl_function *info = &function->info;
@@ -52,6 +52,36 @@ static CUresult read_extra(const struct zl_function *info, void **extra, const v
     return CUDA_SUCCESS;
 }
 
+CUresult zl_launch_arguments(const zl_function_entry *function, void **kernelParams, void **extra, const void **buffer)
+{
+    *buffer = NULL;
+    if (extra && kernelParams)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (extra)
+        return read_extra(&function->info, extra, buffer);
+    if (function->info.parameters && !kernelParams)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (uint32_t i = 0; i < function->info.parameters; i++)
+        if (!kernelParams[i])
+            return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+void zl_launch_pack(const zl_function_entry *function, void **kernelParams, const void *buffer, uint8_t *arguments)
+{
+    if (buffer) {
+        memcpy(arguments, buffer, function->info.parameter_bytes);
+        return;
+    }
+    for (uint32_t i = 0; i < function->info.parameters; i++) {
+        const zl_parameter *parameter = &function->parameters[i];
+        if (parameter->size == 8)        /* most of them */
+            memcpy(arguments + parameter->offset, kernelParams[i], 8);
+        else
+            memcpy(arguments + parameter->offset, kernelParams[i], parameter->size);
+    }
+}
+
 CUresult zl_cuLaunchKernel(zl_context *context, CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
                            unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
                            unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
@@ -59,11 +89,12 @@ CUresult zl_cuLaunchKernel(zl_context *context, CUfunction f, unsigned int gridD
     const unsigned grid[3] = {gridDimX, gridDimY, gridDimZ}, block[3] = {blockDimX, blockDimY, blockDimZ};
     struct zl_cmd_launch *command;
     zl_function_entry *function;
-    const void *buffer = NULL;
+    const void *buffer;
     uint64_t stream;
-    uint8_t *arguments;
     CUresult result;
 
+    if (zl_captured(hStream))
+        return zl_capture_launch(f, grid, block, sharedMemBytes, hStream, kernelParams, extra);
     result = zl_use_stream(hStream, &context, &stream);
     if (result != CUDA_SUCCESS)
         return result;
@@ -72,22 +103,12 @@ CUresult zl_cuLaunchKernel(zl_context *context, CUfunction f, unsigned int gridD
         return result;
     if (function->context != context)
         return CUDA_ERROR_INVALID_HANDLE;
-    result = check_shape(function, grid, block, sharedMemBytes);
+    result = zl_launch_shape(function, grid, block, sharedMemBytes);
     if (result != CUDA_SUCCESS)
         return result;
-    if (extra && kernelParams)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (extra) {
-        result = read_extra(&function->info, extra, &buffer);
-        if (result != CUDA_SUCCESS)
-            return result;
-    } else if (function->info.parameters && !kernelParams) {
-        return CUDA_ERROR_INVALID_VALUE;
-    } else {
-        for (uint32_t i = 0; i < function->info.parameters; i++)
-            if (!kernelParams[i])
-                return CUDA_ERROR_INVALID_VALUE;
-    }
+    result = zl_launch_arguments(function, kernelParams, extra, &buffer);
+    if (result != CUDA_SUCCESS)
+        return result;
     command = zl_begin(ZL_OP_launch, context, ZL_TAIL_launch + function->info.parameter_bytes, false);
     if (!command)
         return zl_gone();
@@ -97,18 +118,7 @@ CUresult zl_cuLaunchKernel(zl_context *context, CUfunction f, unsigned int gridD
     memcpy(command->block, block, sizeof block);
     command->shared = sharedMemBytes;
     command->size = function->info.parameter_bytes;
-    arguments = (uint8_t *)command + ZL_TAIL_launch;
-    if (buffer) {
-        memcpy(arguments, buffer, function->info.parameter_bytes);
-    } else {
-        for (uint32_t i = 0; i < function->info.parameters; i++) {
-            const zl_parameter *parameter = &function->parameters[i];
-            if (parameter->size == 8)    /* most of them */
-                memcpy(arguments + parameter->offset, kernelParams[i], 8);
-            else
-                memcpy(arguments + parameter->offset, kernelParams[i], parameter->size);
-        }
-    }
+    zl_launch_pack(function, kernelParams, buffer, (uint8_t *)command + ZL_TAIL_launch);
     zl_note_launch(function);
     zl_post(&command->header, context);
     return CUDA_SUCCESS;

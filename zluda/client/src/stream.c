@@ -1,5 +1,5 @@
 /* Streams and events. Their handles are made here, so that creating one is posted and costs no round trip. */
-#include "client.h"
+#include "capture.h"
 
 #include <stdlib.h>
 
@@ -9,6 +9,11 @@ CUresult zl_use_stream(CUstream stream, zl_context **context, uint64_t *wire)
 {
     zl_stream *found;
 
+    if (zl_capturing()) {
+        CUresult result = zl_capture_refuse_stream(stream, *context);
+        if (result != CUDA_SUCCESS)
+            return result;
+    }
     if (!stream || stream == CU_STREAM_LEGACY) {
         *wire = ZL_STREAM_LEGACY;
         return CUDA_SUCCESS;
@@ -46,6 +51,8 @@ CUresult zl_use_event(CUevent event, zl_context **context, uint64_t *wire)
 
     if (!found)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (atomic_load_explicit(&zl_captured_events, memory_order_relaxed) && zl_capture_holds_event((uint64_t)event))
+        return CUDA_ERROR_CAPTURED_EVENT;
     *wire = (uint64_t)event;
     if (*context)
         return CUDA_SUCCESS;
@@ -120,9 +127,11 @@ CUresult zl_cuStreamCreate(zl_context *context, CUstream *phStream, unsigned int
 
 CUresult zl_cuStreamDestroy_v2(CUstream hStream)
 {
-    zl_stream *stream = zl_handle_remove(ZL_STREAM, (uint64_t)hStream);
+    zl_stream *stream;
     struct zl_cmd_stream_destroy *command;
 
+    zl_capture_forget_stream((uint64_t)hStream);
+    stream = zl_handle_remove(ZL_STREAM, (uint64_t)hStream);
     if (!stream)
         return CUDA_ERROR_INVALID_HANDLE;
     command = zl_begin(ZL_OP_stream_destroy, stream->context, sizeof *command, false);
@@ -255,6 +264,7 @@ CUresult zl_cuEventDestroy_v2(CUevent hEvent)
 
     if (!event)
         return CUDA_ERROR_INVALID_HANDLE;
+    zl_capture_forget_event((uint64_t)hEvent);
     command = zl_begin(ZL_OP_event_destroy, event->context, sizeof *command, false);
     free(event);
     if (!command)
@@ -273,6 +283,10 @@ CUresult zl_cuEventRecordWithFlags(zl_context *context, CUevent hEvent, CUstream
 
     if (!event)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (zl_captured(hStream))
+        return zl_capture_record(hEvent, hStream, flags);
     if (flags != CU_EVENT_RECORD_DEFAULT) /* CU_EVENT_RECORD_EXTERNAL is for streams that are being captured */
         return CUDA_ERROR_INVALID_VALUE;
     result = zl_use_stream(hStream, &context, &wire);
@@ -280,6 +294,7 @@ CUresult zl_cuEventRecordWithFlags(zl_context *context, CUevent hEvent, CUstream
         return result;
     if (event->context != context)
         return CUDA_ERROR_INVALID_HANDLE;
+    zl_capture_forget_event((uint64_t)hEvent);
     command = zl_begin(ZL_OP_event_record, context, sizeof *command, false);
     if (!command)
         return zl_gone();
@@ -292,6 +307,34 @@ CUresult zl_cuEventRecordWithFlags(zl_context *context, CUevent hEvent, CUstream
 CUresult zl_cuEventRecord(zl_context *context, CUevent hEvent, CUstream hStream)
 {
     return zl_cuEventRecordWithFlags(context, hEvent, hStream, CU_EVENT_RECORD_DEFAULT);
+}
+
+CUresult zl_cuStreamWaitEvent(zl_context *context, CUstream hStream, CUevent hEvent, unsigned int Flags)
+{
+    struct zl_cmd_event_wait *command;
+    uint64_t stream, event;
+    CUresult result;
+
+    if (Flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!zl_handle_get(ZL_EVENT, (uint64_t)hEvent))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (zl_capture_wait(hStream, hEvent, Flags, &result))
+        return result;
+    if (Flags != CU_EVENT_WAIT_DEFAULT)  /* CU_EVENT_WAIT_EXTERNAL is for streams that are being captured */
+        return CUDA_ERROR_INVALID_VALUE;
+    result = zl_use_stream(hStream, &context, &stream);
+    if (result == CUDA_SUCCESS)
+        result = zl_use_event(hEvent, &context, &event);
+    if (result != CUDA_SUCCESS)
+        return result;
+    command = zl_begin(ZL_OP_event_wait, context, sizeof *command, false);
+    if (!command)
+        return zl_gone();
+    command->stream = stream;
+    command->event = event;
+    zl_post(&command->header, context);
+    return CUDA_SUCCESS;
 }
 
 /* --- when a context goes --- */
@@ -308,6 +351,7 @@ static bool in_context(uint64_t handle, void *object, void *argument)
 
 void zl_context_forget(zl_context *context)
 {
+    zl_capture_forget_context(context);
     zl_handle_each(ZL_STREAM, in_context, context);
     zl_handle_each(ZL_EVENT, in_context, context);
     zl_handle_each(ZL_ARRAY, in_context, context);

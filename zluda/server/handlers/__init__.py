@@ -3,6 +3,7 @@
 from zluda.server.handlers import (
     callback,
     context,
+    graph,
     launch,
     link,
     managed,
@@ -17,6 +18,7 @@ from zluda.server.handlers import (
 __all__ = [
     "callback",
     "context",
+    "graph",
     "launch",
     "link",
     "managed",

@@ -56,9 +56,9 @@ def stream_query(state: State, handle: int, stream: int) -> None:
         raise CudaError(NOT_READY)
 
 
-@handles("cuStreamWaitEvent")
-def stream_wait_event(state: State, handle: int, stream: int, event: int, flags: int) -> None:
-    state.stream(state.context(handle), stream).wait_event(state.event(event), flags)
+@handles("event_wait")
+def event_wait(state: State, handle: int, stream: int, event: int) -> None:
+    state.stream(state.context(handle), stream).wait_event(state.event(event))
 
 
 @handles("turn")
