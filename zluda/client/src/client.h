@@ -70,6 +70,7 @@ typedef struct zl_function_entry {
     char *name;
     struct zl_function info;
     zl_parameter *parameters;
+    _Atomic uint32_t traced;             /* the trace (trace.c) in which its name is */
 } zl_function_entry;
 
 /* handles.c: tables from handles to objects. A handle that is not valid, or no longer, gives NULL. */

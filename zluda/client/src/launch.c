@@ -1,5 +1,6 @@
 /* Launches: everything CUDA refuses at once is refused here, then the packed arguments go on the ring. */
 #include "client.h"
+#include "trace.h"
 
 #include <string.h>
 
@@ -109,6 +110,8 @@ CUresult zl_cuLaunchKernel(zl_context *context, CUfunction f, unsigned int gridD
                 memcpy(arguments + parameter->offset, kernelParams[i], parameter->size);
         }
     }
+    if (zl_trace_on)
+        zl_trace_launch(function, arguments);
     zl_note_launch(function);
     zl_post(&command->header, context);
     return CUDA_SUCCESS;
