@@ -130,8 +130,11 @@ const char *zl_driver_python(void) ZL_COLD;
    NULL without memory. */
 char **zl_driver_environment(void);
 
-/* log.c: one line on standard error. */
+/* log.c: one line on standard error, if ZLUDA_LOG has the area `client` say so much; zl_log is for errors. */
+enum zl_level { ZL_ERROR, ZL_WARNING, ZL_INFO, ZL_DEBUG };
+bool zl_logs(enum zl_level level) ZL_COLD;
 void zl_log(const char *format, ...) __attribute__((format(printf, 1, 2))) ZL_COLD;
+void zl_log_at(enum zl_level level, const char *format, ...) __attribute__((format(printf, 2, 3))) ZL_COLD;
 CUresult zl_not_supported(const char *symbol, const char *note) ZL_COLD;
 
 /* --- entering --------------------------------------------------------------------------------------------------- */

@@ -170,8 +170,10 @@ static CUresult start_driver(void)
         zl_log("cannot map the memory window: %s", strerror(errno));
         result = CUDA_ERROR_OUT_OF_MEMORY;
     }
-    if (result == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS) {
         zl_state.device_count = zl_state.control->device_count;
+        zl_log_at(ZL_INFO, "connected to driver process %u, devices: %u", zl_state.driver_process, zl_state.device_count);
+    }
 done:
     close_descriptor(&window);
     close_descriptor(&shared);
