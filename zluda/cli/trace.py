@@ -39,11 +39,11 @@ def trace(
         typer.Option("--read", help="Instead of running a program: a folder that one wrote under ZLUDA_TRACE."),
     ] = None,
 ) -> None:
-    """Run a program and write down every CUDA driver call: parameters, result, duration.
+    """Run a program and show its driver API calls.
 
     zluda trace -- PROGRAM ARGUMENTS
 
-    Children of the program are traced too. The exit status is the program's; 2: the trace could not be written or read.
+    Of each: parameters, result, duration. Children of the program are traced too. The exit status is the program's; 2: the trace could not be written or read.
     """
     if bool(program) == (read is not None):
         raise typer.BadParameter("give a program, after `--`, or --read FOLDER")
