@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import struct
 from pathlib import Path
 
@@ -103,3 +104,25 @@ def test_threads_are_told_in_the_order_of_returns(folder: Path, capsys: pytest.C
     assert lines[0] == "# process 77: ./program -x" and lines[-1].startswith("# 4 records are missing")
     assert [line.split()[1] for line in lines[1:-1]] == ["[79]", "[78]", "[79]", "[78]", "[78]"]
     assert lines[-2].endswith("did not return")
+
+
+def test_a_reader_that_is_behind_keeps_the_order(folder: Path) -> None:
+    """One file a thread at a time: what others returned later waits."""
+    write(folder / "77-5-1-0.calls", 78, synchronize(5, 10) + synchronize(15, 20), closed=1)
+    write(folder / "77-5-1-1.calls", 78, synchronize(26, 30), sequence=1, closed=1)
+    write(folder / "77-5-1-2.calls", 78, synchronize(36, 40), sequence=2)
+    write(folder / "77-5-2-0.calls", 79, synchronize(21, 25) + synchronize(31, 35) + synchronize(41, 45))
+    file = io.StringIO()
+    follower = Follower(Trace(folder), TextWriter(file, 0))
+    follower.step()
+    assert [line.split()[1] for line in file.getvalue().splitlines()[1:]] == ["[78]", "[78]"]
+    follower.finish()
+    threads = [line.split()[1] for line in file.getvalue().splitlines()[1:-1]]
+    assert threads == ["[78]", "[78]", "[79]", "[78]", "[79]", "[78]", "[79]"]
+
+
+@pytest.mark.parametrize("size", [0, 8, 1 << 20])
+def test_a_damaged_file_is_told(folder: Path, size: int) -> None:
+    write(folder / "77-5-1-0.calls", 78, RECORD.pack(CONSTANTS["TRACE_CALL"], 0, size, 1))
+    with pytest.raises(UnreadableTrace, match="damaged"):
+        Trace(folder).read()

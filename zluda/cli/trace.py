@@ -43,7 +43,8 @@ def trace(
 
     zluda trace -- PROGRAM ARGUMENTS
 
-    Of each: parameters, result, duration. Children of the program are traced too. The exit status is the program's; 2: the trace could not be written or read.
+    Of each: parameters, result, duration. Children of the program are traced too. The exit status is the program's;
+    2: the trace could not be written or read.
     """
     if bool(program) == (read is not None):
         raise typer.BadParameter("give a program, after `--`, or --read FOLDER")
@@ -69,7 +70,7 @@ def _open(output: Path | None) -> TextIO:
             raise typer.Exit(2)
         return sys.stderr
     try:
-        return output.open("w", encoding="utf-8")
+        return output.open("w", encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         _fail(f"{output}: {error.strerror}")
         raise AssertionError from None
@@ -99,11 +100,13 @@ def _read(folder: Path, file: TextIO, form: Format) -> None:
 
 
 def _run(program: list[str], file: TextIO, form: Format) -> None:
+    import contextlib
     import shutil
     import tempfile
     import time
 
     from zluda.cli.child import Child
+    from zluda.trace.files import UnreadableTrace
 
     origin = time.monotonic_ns()
     try:
@@ -122,10 +125,13 @@ def _run(program: list[str], file: TextIO, form: Format) -> None:
             file.flush()
         except OSError as error:
             failure = f"the trace stops here: {error.strerror}"
+        except UnreadableTrace as error:
+            failure = str(error)
         running.wait()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    if failure and file is not sys.stderr:
-        typer.echo(f"zluda trace: {failure}", err=True)
+    if failure:
+        with contextlib.suppress(OSError):  # it may be standard error that cannot be written
+            typer.echo(f"zluda trace: {failure}", err=True)
     status = running.leave()
     raise typer.Exit(status or (2 if failure else 0))

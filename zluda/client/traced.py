@@ -25,7 +25,7 @@ def exported(function: Function, name: str) -> str:
     lines += _values(function)
     lines += ["    zl_trace_return(zl_traced);", "    return zl_traced;", "}", ""]
     lines += [f"ZL_EXPORT {prototype(function, name)}", "{"]
-    lines += [f"    return ZL_LIKELY(!zl_trace_on) ? {call} : traced_{call.removeprefix('plain_')};", "}", ""]
+    lines += [f"    return zl_tracing() ? traced_{call.removeprefix('plain_')} : {call};", "}", ""]
     return "\n".join(lines)
 
 

@@ -15,7 +15,7 @@ class Kernel(NamedTuple):
     parameters: tuple[tuple[int, int], ...]
 
 
-@dataclass
+@dataclass(slots=True)
 class Process:
     """A process that has made calls. Times are of CLOCK_MONOTONIC in ns."""
 
@@ -27,7 +27,7 @@ class Process:
     """Records for which the process could make no file."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Thread:
     process: Process
     number: int
@@ -36,7 +36,7 @@ class Thread:
     """Those it is in: a host function or a signal handler may call within a call."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Call:
     """A call; `end` and `result` are None while it has not returned."""
 

@@ -45,6 +45,8 @@ class _Reading:
         self.sequence = 0
         self.at = 0
         self.thread: Thread | None = None
+        self.reached: int | None = None
+        """There is more to read: up to this time, in ns, nothing is missing."""
 
 
 class Trace:
@@ -67,8 +69,14 @@ class Trace:
         self._look()
         return min((process.started for process in self._processes.values()), default=0)
 
+    @property
+    def reached(self) -> int | None:
+        """The time in ns up to which all is read that was there, where `read` has left something; None: all of it."""
+        return min((r.reached for r in self._readings.values() if r.reached is not None), default=None)
+
     def read(self) -> list[Call]:
-        """The calls that have returned since the last time, by when they did. Raises UnreadableTrace."""
+        """The calls that have returned since the last time, by when they did; of a thread no more than is in one file,
+        so that whoever falls behind needs no more memory. Raises UnreadableTrace."""
         self._look()
         found = [call for reading in self._readings.values() for call in self._calls(reading)]
         return sorted(found, key=lambda call: call.end or 0)
@@ -104,7 +112,12 @@ class Trace:
             self._known.add(name)
 
     def _calls(self, reading: _Reading) -> Iterator[Call]:
+        reading.reached = None
+        last = 0
         while path := reading.waiting.get(reading.sequence):
+            if last:
+                reading.reached = last
+                return
             header = _header(path)
             if header is None:
                 return
@@ -119,7 +132,9 @@ class Trace:
             with path.open("rb") as file:
                 file.seek(_file.size + reading.at)
                 data = file.read(header.used - reading.at)
-            yield from _parse(reading.thread, data)
+            for call in _parse(reading.thread, data):
+                last = call.end or 0
+                yield call
             reading.at = header.used
             if not closed:
                 return
@@ -154,6 +169,8 @@ def _parse(thread: Thread, data: bytes) -> Iterator[Call]:
         kind, index, size, value = _record.unpack_from(data, at)
         content = at + _record.size
         at += size
+        if size < _record.size or at > end:
+            raise UnreadableTrace(f"the trace of thread {thread.number} is damaged")
         if kind == _VALUES["TRACE_CALL"]:
             words = struct.unpack_from(f"<{(at - content) // 8}Q", data, content)
             calls.append(Call(thread, table[index], value, words))

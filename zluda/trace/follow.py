@@ -37,6 +37,8 @@ class Follower:
     def finish(self) -> None:
         """Write all that is there, then what has not returned, and what was lost."""
         self._write(None)
+        while self._trace.reached is not None:
+            self._write(None)
         for call in self._trace.unfinished():
             self._writer.call(call)
         self._writer.finish(self._trace.count_lost())
@@ -49,6 +51,9 @@ class Follower:
             self._writer.process(process)
         self._said = len(processes)
         ready = len(self._held)
+        reached = self._trace.reached
+        if reached is not None:
+            until = reached if until is None else min(until, reached)
         if until is not None:
             ready = next((i for i, call in enumerate(self._held) if (call.end or 0) > until), ready)
         for call in self._held[:ready]:

@@ -110,7 +110,7 @@ CUresult zl_cuLaunchKernel(zl_context *context, CUfunction f, unsigned int gridD
                 memcpy(arguments + parameter->offset, kernelParams[i], parameter->size);
         }
     }
-    if (zl_trace_on)
+    if (zl_tracing())
         zl_trace_launch(function, arguments);
     zl_note_launch(function);
     zl_post(&command->header, context);

@@ -25,7 +25,7 @@
 enum { RETRY = 1024 };                   /* records lost before a thread tries again to make a file */
 enum { PROCESS_BYTES = 8192 };
 
-int zl_trace_on;
+_Atomic int zl_trace_on;
 
 static char *folder;
 static pthread_key_t key;
@@ -105,7 +105,7 @@ static void start_process(void)
     process.file = make_file(name, PROCESS_BYTES);
     if (!process.file) {
         zl_log("cannot write a trace to ZLUDA_TRACE=%s, so there is none: %s", folder, strerror(errno));
-        zl_trace_on = 0;
+        atomic_store(&zl_trace_on, 0);
         return;
     }
     command = zl_above_standard(open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC));
@@ -121,7 +121,7 @@ static bool ready(void)
     uint32_t state = atomic_load_explicit(&life->state, memory_order_acquire);
 
     if (ZL_LIKELY(state == STARTED))
-        return zl_trace_on;
+        return zl_tracing();
     state = UNSTARTED;
     if (atomic_compare_exchange_strong(&life->state, &state, STARTING)) {
         int cancellable = zl_hold_cancellation();
@@ -132,7 +132,7 @@ static bool ready(void)
         while (atomic_load_explicit(&life->state, memory_order_acquire) != STARTED)
             sched_yield();
     }
-    return zl_trace_on;
+    return zl_tracing();
 }
 
 static void leave_file(void)
@@ -295,5 +295,5 @@ __attribute__((constructor)) static void begin_tracing(void)
         return;
     }
     life = page;
-    zl_trace_on = 1;
+    atomic_store(&zl_trace_on, 1);
 }

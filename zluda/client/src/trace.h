@@ -7,7 +7,11 @@
 #include <string.h>
 
 /* Whether ZLUDA_TRACE names a folder; set before the program's first call, unset if nothing can be written there. */
-extern int zl_trace_on;
+extern _Atomic int zl_trace_on;
+static inline bool zl_tracing(void)
+{
+    return !ZL_LIKELY(!atomic_load_explicit(&zl_trace_on, memory_order_relaxed));
+}
 extern const uint8_t zl_trace_identity[16];
 
 /* A parameter's value, or the first 8 bytes of it. */
