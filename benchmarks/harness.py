@@ -80,9 +80,12 @@ class Bench:
     def opencl_source(self) -> Path:
         return HERE / "kernels.cl"
 
-    def driver(self, *arguments: object, cache: Path | None = None) -> list[dict[str, Any]]:
-        """Run driver_bench; its JSON lines."""
+    def driver(self, *arguments: object, cache: Path | None = None, trace: Path | None = None) -> list[dict[str, Any]]:
+        """Run driver_bench, its calls traced into the folder `trace` if there is one; its JSON lines."""
         environment = self.environment
+        if trace is not None:
+            trace.mkdir(exist_ok=True)
+            environment = {**environment, "ZLUDA_TRACE": str(trace)}
         if cache is not None:
             environment = {**environment, "ZLUDA_CACHE_DIR": str(cache)}
         return self._json([self.driver_program, *arguments], environment)

@@ -58,6 +58,22 @@ def round_trip(bench: Bench) -> Iterator[Row]:
     )
 
 
+def tracing(bench: Bench) -> Iterator[Row]:
+    """What a call costs its caller with tracing off and on, the best of three runs each, in turn."""
+    off, on, launch_off, launch_on = [], [], [], []
+    for i in range(3):
+        folder = bench.folder / f"trace{i}"
+        off.append(bench.driver("calls", 100_000)[0]["best_ns"])
+        on.append(bench.driver("calls", 10_000, trace=folder)[0]["best_ns"])
+        launch_off.append(bench.driver("posted", bench.ptx, 20_000)[0]["median_us"])
+        launch_on.append(bench.driver("posted", bench.ptx, 20_000, trace=folder)[0]["median_us"])
+    yield Row("a call that the client answers, not traced", f"{min(off):.0f} ns")
+    added = min(on) - min(off)
+    yield Row("what tracing adds to it", f"{added:.0f} ns", target="≤ 2 µs", met=added <= 2000)
+    added = min(launch_on) - min(launch_off)
+    yield Row("what tracing adds to a posted launch", f"{added:.2f} µs", target="≤ 2 µs", met=added <= 2)
+
+
 def copies(bench: Bench) -> Iterator[Row]:
     """Copies of several sizes as a fraction of memcpy between two malloc'ed buffers, alternating with it."""
     kinds = {
@@ -205,6 +221,7 @@ ALL: dict[str, Measurement] = {
     "posted": posted,
     "drained": drained,
     "round-trip": round_trip,
+    "tracing": tracing,
     "copies": copies,
     "compiling": compiling,
     "loading": loading,

@@ -74,7 +74,9 @@ def watch(command: list[str], seconds: float, tag: str) -> tuple[int, str, dict[
     samples: dict[str, list[dict[str, float]]] = {"program": [], "driver": []}
     variables: Mapping[str, str] = {**os.environ, **environment.variables(os.environ), "ZLUDA_SOAK": tag}
     variables = {"ZLUDA_LOG": "error", **variables}
-    process = subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    # A file: nobody reads along, and a full pipe would stop both processes.
+    output = tempfile.TemporaryFile("w+")  # noqa: SIM115 - read at the end
+    process = subprocess.Popen(command, env=variables, stdout=output, stderr=subprocess.STDOUT)
     driver = None
     columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
     with Progress(*columns, console=Console(stderr=True)) as progress:
@@ -89,8 +91,8 @@ def watch(command: list[str], seconds: float, tag: str) -> tuple[int, str, dict[
                     continue  # it is just ending
             progress.update(task, completed=min(seconds, time.monotonic() - start))
             time.sleep(1)
-    assert process.stdout is not None
-    return process.returncode, process.stdout.read(), samples
+    output.seek(0)
+    return process.returncode, output.read(), samples
 
 
 def growth(samples: list[dict[str, float]], what: str) -> tuple[float, float, bool]:

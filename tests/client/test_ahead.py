@@ -319,7 +319,7 @@ def test_what_is_said_early_is_not_lost() -> None:
         "log = logging.getLogger('zluda.early')\n"
         "log.warning('plugin %s', 'broken'); log.debug('its traceback')\n"
         "logging.getLogger().removeHandler(kept)\n"
-        "process._start_log(None)\n"
+        "process.logs.start(None)\n"
         "kept.say()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -93,6 +94,15 @@ def test_under_a_sanitizer(sanitized: Client, name: str) -> None:
     done = sanitized.run([*PREFIX, sanitized.folder / name], environment)
     assert done.returncode == 0, done.stderr
     assert "Sanitizer:" not in done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("prlimit") or not shutil.which("setarch"), reason="util-linux is not installed")
+@pytest.mark.parametrize("name", ["threads", "launch"])
+def test_tracing_under_a_sanitizer(sanitized: Client, name: str, tmp_path: Path) -> None:
+    environment = sanitized.environment(ASAN_OPTIONS="detect_leaks=0", ZLUDA_TRACE=str(tmp_path))
+    done = sanitized.run([*PREFIX, sanitized.folder / name], environment)
+    assert done.returncode == 0, done.stderr
+    assert "Sanitizer:" not in done.stderr and len(list(tmp_path.glob("*.calls"))) >= 1
 
 
 def test_what_a_sanitizer_would_say(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -8,7 +8,7 @@ import typer
 
 import zluda
 from zluda.cli import compile as compile_command
-from zluda.cli import devices, env, run, spec
+from zluda.cli import devices, env, run, spec, trace
 
 app = typer.Typer(
     name="zluda",
@@ -36,6 +36,7 @@ def _options(
 
 
 app.command("run", context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False})(run.run)
+app.command("trace", context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False})(trace.trace)
 app.command("devices")(devices.devices)
 app.command("compile")(compile_command.compile_ptx)
 app.command("env")(env.env)

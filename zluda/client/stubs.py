@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from zluda.client.header import prototype
+from zluda.client.traced import exported, identity_bytes
 from zluda.spec.driver_api import Function, Parameter, driver_api
 
 
@@ -125,7 +126,7 @@ def _remote(function: Function, per_thread: bool) -> list[str]:
 
 def _entry(function: Function, per_thread: bool) -> str:
     name = f"{function.symbol}_{function.per_thread}" if per_thread else function.symbol
-    lines = [f"ZL_EXPORT {prototype(function, name)}", "{"]
+    lines = [f"static {prototype(function, f'plain_{name}')}", "{"]
     if function.support == "none":
         lines += _entering(function)
         if function.context == "current":
@@ -135,16 +136,22 @@ def _entry(function: Function, per_thread: bool) -> str:
     else:
         lines += _checks(function)
         lines += _local(function, per_thread) if function.answer == "local" else _remote(function, per_thread)
-    return "\n".join([*lines, "}", ""])
+    return "\n".join([*lines, "}", "", exported(function, name)])
 
 
 def entry_points() -> str:
     """The whole file."""
-    parts = ["/* Every exported symbol. Generated from spec/; do not edit. */", '#include "client.h"', ""]
+    parts = [
+        "/* Every exported symbol. Generated from spec/; do not edit. */",
+        '#include "client.h"',
+        '#include "trace.h"',
+        "",
+    ]
     for function in driver_api().function:
         parts.append(_entry(function, False))
         if function.per_thread:
             parts.append(_entry(function, True))
+    parts.append(identity_bytes())
     return "\n".join(parts)
 
 

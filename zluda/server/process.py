@@ -13,7 +13,7 @@ import threading
 import time
 from pathlib import Path
 
-from zluda.server import startup
+from zluda.server import logs, startup
 from zluda.server.watch import end_with
 
 SWITCH_SECONDS = 0.0005
@@ -28,7 +28,7 @@ _log = logging.getLogger("zluda.server")
 def run(descriptor: int) -> int:
     """Serve the client at the other end of `descriptor` until it ends; the exit status if that never began."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _start_log(os.environ.get("ZLUDA_LOG"))
+    logs.start(os.environ.get("ZLUDA_LOG"))
     os.set_inheritable(descriptor, False)
     return _meet(socket.socket(fileno=descriptor))
 
@@ -46,7 +46,7 @@ def run_ahead(listener: int, program: int) -> int:
     if connection is None:
         return 0
     logging.getLogger().removeHandler(early)
-    _start_log(os.environ.get("ZLUDA_LOG"))
+    logs.start(os.environ.get("ZLUDA_LOG"))
     early.say()
     _log.info("started ahead of the program, claimed after %.0f ms", _age())
     return _meet(connection)
@@ -123,16 +123,6 @@ def _look_ahead() -> None:
     import zluda.compiler.lower.data
     import zluda.ptx.index
     import zluda.ptx.parser  # noqa: F401
-
-
-def _start_log(text: str | None) -> None:
-    """Log from the level that ZLUDA_LOG names, `warning` if it is unset or unknown."""
-    level = logging.getLevelNamesMapping().get((text or "warning").upper())
-    logging.basicConfig(
-        stream=sys.stderr, format="zluda: %(message)s", level=logging.WARNING if level is None else level
-    )
-    if level is None:
-        _log.warning("ZLUDA_LOG=%s is no level, taken as warning: use debug, info, warning or error", text)
 
 
 def _age() -> float:

@@ -85,6 +85,7 @@ typedef struct zl_function_entry {
     struct zl_function info;
     zl_parameter *parameters;
     struct zl_old_launch *old;           /* set by the deprecated calls */
+    _Atomic uint32_t traced;             /* the trace (trace.c) in which its name is */
 } zl_function_entry;
 
 /* handles.c: tables from handles to objects. A handle that is not valid, or no longer, gives NULL. */
@@ -147,8 +148,11 @@ char **zl_driver_environment(void);
 
 /* logs.c: a message for cuLogs*, whose text need not end in NUL; in parts, a line each. */
 void zl_logs_add(CUlogLevel level, const char *text, size_t length) ZL_COLD;
-/* log.c: one line on standard error, and for cuLogs*. */
+/* log.c: one line for cuLogs*, and on standard error if ZLUDA_LOG has the area `client` say so much; zl_log is for errors. */
+enum zl_level { ZL_ERROR, ZL_WARNING, ZL_INFO, ZL_DEBUG };
+bool zl_logs(enum zl_level level) ZL_COLD;
 void zl_log(const char *format, ...) __attribute__((format(printf, 1, 2))) ZL_COLD;
+void zl_log_at(enum zl_level level, const char *format, ...) __attribute__((format(printf, 2, 3))) ZL_COLD;
 CUresult zl_not_supported(const char *symbol, const char *note) ZL_COLD;
 
 /* --- entering --------------------------------------------------------------------------------------------------- */

@@ -176,6 +176,7 @@ static CUresult start_driver(void)
         zl_state.device_count = zl_state.control->device_count;
         zl_state.window = window;        /* kept, for mappings */
         window = -1;
+        zl_log_at(ZL_INFO, "connected to driver process %u, devices: %u", zl_state.driver_process, zl_state.device_count);
     }
 done:
     close_descriptor(&window);

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -90,15 +89,14 @@ bool zl_print_note(void)
 {
     char note[4096];
     ssize_t length = pread(zl_state.note, note, sizeof note - 1, 0);
-    const char *level = getenv("ZLUDA_LOG");
 
     if (length <= 0)
         return false;
-    if (level && !strcasecmp(level, "debug")) {
+    if (zl_logs(ZL_DEBUG)) {
         ssize_t written = write(STDERR_FILENO, note, (size_t)length);
         (void)written;
     } else {
-        zl_log("ZLUDA_LOG=debug shows where the threads of the driver process were");
+        zl_log_at(ZL_WARNING, "ZLUDA_LOG=debug shows where the threads of the driver process were");
     }
     return true;
 }

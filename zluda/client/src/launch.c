@@ -1,5 +1,6 @@
 /* Launches: everything CUDA refuses at once is refused here, then the packed arguments go on the ring. */
 #include "capture.h"
+#include "trace.h"
 
 #include <string.h>
 
@@ -119,6 +120,8 @@ CUresult zl_cuLaunchKernel(zl_context *context, CUfunction f, unsigned int gridD
     command->shared = sharedMemBytes;
     command->size = function->info.parameter_bytes;
     zl_launch_pack(function, kernelParams, buffer, (uint8_t *)command + ZL_TAIL_launch);
+    if (zl_tracing())
+        zl_trace_launch(function, (uint8_t *)command + ZL_TAIL_launch);
     zl_note_launch(function);
     zl_post(&command->header, context);
     return CUDA_SUCCESS;
