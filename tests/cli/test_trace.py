@@ -82,6 +82,8 @@ def test_signals_are_the_programs(number: signal.Signals) -> None:
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # Ignored in what a shell starts in the background, and a shell cannot trap what it began ignoring.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdout is not None and process.stdout.readline() == "ready\n"
     if number == signal.SIGINT:
