@@ -84,6 +84,7 @@ PREFIX = ("prlimit", "--fsize=4294967296:", "setarch", "-R")
 
 
 @pytest.mark.skipif(not shutil.which("prlimit") or not shutil.which("setarch"), reason="util-linux is not installed")
+@pytest.mark.xdist_group("sanitizers")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_under_a_sanitizer(sanitized: Client, name: str) -> None:
     # Leaks: a test program may end without freeing; the library's own memory is reachable until then.
