@@ -59,13 +59,13 @@ def claimed(listener: socket.socket, program: int) -> socket.socket | None:
 
 
 def _load() -> None:
-    """Import and read what any program's driver needs; nothing that depends on the environment."""
+    """Import and read what any program's driver needs to be ready; nothing that depends on the environment.
+
+    What its first module needs is not among it (process.py looks ahead to that): the program may be waiting by now.
+    """
     import zluda.compiler.cache
-    import zluda.compiler.lower.data
     import zluda.compiler.service
     import zluda.core
-    import zluda.ptx.index
-    import zluda.ptx.parser
     import zluda.server.describe
     import zluda.server.dispatch
     import zluda.server.loop
