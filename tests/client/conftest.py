@@ -22,6 +22,19 @@ ROOT = HERE.parents[1]
 SOURCES = ROOT / "zluda" / "client" / "src"
 PATHS = [ROOT, *sorted((ROOT / "backends").iterdir())]
 
+BINDINGS_START = r"""
+import ctypes
+from cuda.bindings import driver
+def check(result):
+    assert result[0] == driver.CUresult.CUDA_SUCCESS, result
+    return result[1:] if len(result) > 2 else result[1] if len(result) > 1 else None
+check(driver.cuInit(0))
+device = check(driver.cuDeviceGet(0))
+context = check(driver.cuDevicePrimaryCtxRetain(device))
+check(driver.cuCtxSetCurrent(context))
+"""
+"""How a program on NVIDIA's bindings begins: `check`, and the device's primary context current."""
+
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 TIMEOUT = 60
 

@@ -7,18 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.client.conftest import BINDINGS_START
+
 if TYPE_CHECKING:
     from tests.client.conftest import Client
 
-PROGRAM = r"""
-import ctypes
-from cuda.bindings import driver
-def check(result):
-    assert result[0] == driver.CUresult.CUDA_SUCCESS, result
-    return result[1:] if len(result) > 2 else result[1] if len(result) > 1 else None
-check(driver.cuInit(0))
-context = check(driver.cuDevicePrimaryCtxRetain(check(driver.cuDeviceGet(0))))
-check(driver.cuCtxSetCurrent(context))
+PROGRAM = (
+    BINDINGS_START
+    + r"""
 ptx = b'''.version 7.0
 .target sm_70
 .address_size 64
@@ -65,6 +61,7 @@ assert list(out) == [*expected, 7], list(out)[:40]
 check(driver.cuArrayDestroy(array))
 print("all right")
 """
+)
 
 
 @pytest.mark.parametrize("name", ["arrays", "boxes", "batch", "peer", "foreign"])

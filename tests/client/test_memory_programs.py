@@ -7,20 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.client.conftest import BINDINGS_START
+
 if TYPE_CHECKING:
     from tests.client.conftest import Client
 
 PROGRAMS = ["pool", "managed", "register", "virtual", "reborn"]
 
-ON_THE_DEVICE = r"""
-import ctypes
-from cuda.bindings import driver
-def check(result):
-    assert result[0] == driver.CUresult.CUDA_SUCCESS, result
-    return result[1:] if len(result) > 2 else result[1] if len(result) > 1 else None
-check(driver.cuInit(0))
-device = check(driver.cuDeviceGet(0))
-check(driver.cuCtxSetCurrent(check(driver.cuDevicePrimaryCtxRetain(device))))
+ON_THE_DEVICE = (
+    BINDINGS_START
+    + r"""
 ptx = b'''.version 7.0
 .target sm_70
 .address_size 64
@@ -105,6 +101,7 @@ for handle in handles:
     check(driver.cuMemRelease(handle))
 print("all right")
 """
+)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -7,21 +7,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.client.conftest import BINDINGS_START
+
 if TYPE_CHECKING:
     from tests.client.conftest import Client
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
-BINDINGS = r"""
-import ctypes, sys
-from cuda.bindings import driver
-def check(result):
-    assert result[0] == driver.CUresult.CUDA_SUCCESS, result
-    return result[1:] if len(result) > 2 else result[1] if len(result) > 1 else None
-check(driver.cuInit(0))
-device = check(driver.cuDeviceGet(0))
-context = check(driver.cuDevicePrimaryCtxRetain(device))
-check(driver.cuCtxSetCurrent(context))
+BINDINGS = (
+    BINDINGS_START
+    + r"""
 ptx = b'''.version 7.0
 .target sm_70
 .address_size 64
@@ -55,6 +50,7 @@ assert list(out) == [i * i for i in range(n)], list(out)[:10]
 check(driver.cuMemFree(memory))
 print("squares")
 """
+)
 
 
 def vector_add(client: Client) -> Path:

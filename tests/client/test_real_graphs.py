@@ -5,18 +5,14 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from tests.client.conftest import BINDINGS_START
+
 if TYPE_CHECKING:
     from tests.client.conftest import Client
 
-PROGRAM = r"""
-import ctypes
-from cuda.bindings import driver
-def check(result):
-    assert result[0] == driver.CUresult.CUDA_SUCCESS, result
-    return result[1:] if len(result) > 2 else result[1] if len(result) > 1 else None
-check(driver.cuInit(0))
-context = check(driver.cuDevicePrimaryCtxRetain(check(driver.cuDeviceGet(0))))
-check(driver.cuCtxSetCurrent(context))
+PROGRAM = (
+    BINDINGS_START
+    + r"""
 ptx = b'''.version 7.0
 .target sm_70
 .address_size 64
@@ -99,6 +95,7 @@ check(driver.cuGraphExecDestroy(executable))
 check(driver.cuGraphDestroy(graph))
 print("graphs")
 """
+)
 
 
 def test_captured_and_built_graphs(client: Client) -> None:

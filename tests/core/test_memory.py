@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from core_fake_backend import FakeCompiler, FakeWindow, selection
 
-from zluda.core import Context, Copy2D, CudaError, Driver, MemoryKind
+from zluda.core import Context, Copy3D, CudaError, Driver, MemoryKind
 
 
 def test_allocate_and_free(any_bench):
@@ -192,8 +192,8 @@ def test_copy_2d(any_bench):
     a, b = context.allocate(320), context.allocate(12 * 32)
     context.write(a, source.tobytes())
     context.write(b, bytes(12 * 32))
-    context.legacy.copy_2d(
-        Copy2D(
+    context.legacy.copy_3d(
+        Copy3D(
             width=7, height=5, source=a, source_pitch=20, source_x=3, source_y=2,
             destination=b, destination_pitch=32, destination_x=1, destination_y=4,
         )
@@ -209,7 +209,7 @@ def test_packed_copy_2d_is_one_command(any_bench):
     context.write(a, bytes(range(250)) * 4)
     calls = context.legacy._queue.calls if context.legacy._queue else []
     before = calls.count("copy")
-    context.legacy.copy_2d(Copy2D(width=100, height=10, source=a, source_pitch=100, destination=b))
+    context.legacy.copy_3d(Copy3D(width=100, height=10, source=a, source_pitch=100, destination=b))
     assert context.legacy._queue.calls.count("copy") == before + 1
     assert context.read(b, 1000) == bytes(range(250)) * 4
 
@@ -227,7 +227,7 @@ def test_packed_copy_2d_is_one_command(any_bench):
 def test_copy_2d_errors(bench, wrong):
     a, b = bench.context.allocate(1000), bench.context.allocate(1000)
     with pytest.raises(CudaError, match="INVALID_VALUE"):
-        bench.context.legacy.copy_2d(Copy2D(**{"width": 10, "height": 5, "source": a, "destination": b, **wrong}))
+        bench.context.legacy.copy_3d(Copy3D(**{"width": 10, "height": 5, "source": a, "destination": b, **wrong}))
 
 
 def test_another_contexts_memory_is_freed_by_its_owner(bench):

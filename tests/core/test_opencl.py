@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import zluda
-from zluda.core import Copy2D, CudaError, JitOptions
+from zluda.core import Copy3D, CudaError, JitOptions
 
 KERNELS = """
 .version 7.8
@@ -172,7 +172,7 @@ def test_copies_and_fills(gpu):
     b = context.allocate(100 * 20)
     stream = gpu.stream()
     stream.fill_2d(a, pitch, 0x01020304, 4, 25, 20)
-    stream.copy_2d(Copy2D(width=100, height=20, source=a, source_pitch=pitch, destination=b, destination_pitch=100))
+    stream.copy_3d(Copy3D(width=100, height=20, source=a, source_pitch=pitch, destination=b, destination_pitch=100))
     stream.fill(b, 0xEE, 1, 3)
     assert context.read(b, 2000, stream) == b"\xee" * 3 + b"\x01" + struct.pack("<I", 0x01020304) * 499
     context.free(a)

@@ -1,7 +1,7 @@
 """CUDA semantics, vendor-neutral: devices, contexts, streams, events, memory, modules, launches."""
 
 from zluda.core.context import Context
-from zluda.core.copies import Copy2D, Copy3D
+from zluda.core.copies import Copy3D
 from zluda.core.device import CudaDevice
 from zluda.core.driver import DRIVER_VERSION, Driver
 from zluda.core.errors import CudaError
@@ -18,7 +18,6 @@ __all__ = [
     "DRIVER_VERSION",
     "Allocation",
     "Context",
-    "Copy2D",
     "Copy3D",
     "CudaDevice",
     "CudaError",

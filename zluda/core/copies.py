@@ -14,52 +14,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy2D:
-    """CUDA_MEMCPY2D between linear memory: bytes, rows and addresses; `*_x` is in bytes, `*_y` in rows.
-
-    A pitch of 0 is taken as the width, as CUDA does for one packed row after another.
-    """
-
-    width: int
-    height: int
-    source: int
-    destination: int
-    source_pitch: int = 0
-    destination_pitch: int = 0
-    source_x: int = 0
-    source_y: int = 0
-    destination_x: int = 0
-    destination_y: int = 0
-
-    def whole(self) -> Copy3D:
-        """The same as a copy of one slice."""
-        return Copy3D(
-            width=self.width,
-            height=self.height,
-            depth=1,
-            source=self.source,
-            destination=self.destination,
-            source_pitch=self.source_pitch,
-            destination_pitch=self.destination_pitch,
-            source_x=self.source_x,
-            source_y=self.source_y,
-            destination_x=self.destination_x,
-            destination_y=self.destination_y,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Copy3D:
-    """CUDA_MEMCPY3D between linear memory: as `Copy2D`, and slices; `*_height` is the rows of a slice, `*_z` in slices.
+    """CUDA_MEMCPY3D, and with one slice CUDA_MEMCPY2D, between linear memory: bytes, rows, slices and addresses.
 
-    A height of 0 is taken as the copy's own, as CUDA does for one packed slice after another.
+    `*_x` is in bytes, `*_y` in rows, `*_z` in slices; `*_height` is the rows of a slice. A pitch or height of 0 is
+    the copy's own, as CUDA takes it for one packed row or slice after another.
     """
 
     width: int
     height: int
-    depth: int
     source: int
     destination: int
+    depth: int = 1
     source_pitch: int = 0
     destination_pitch: int = 0
     source_height: int = 0
@@ -99,11 +65,6 @@ def copy(stream: Stream, destination: int, source: int, size: int) -> None:
             queue.copy(destination, source, size)
         except BackendError as error:
             raise stream.context.fail(from_backend(error)) from error
-
-
-def copy_2d(stream: Stream, request: Copy2D) -> None:
-    """Enqueue a 2D copy: a 3D one of a single slice."""
-    copy_3d(stream, request.whole())
 
 
 def copy_3d(stream: Stream, request: Copy3D) -> None:

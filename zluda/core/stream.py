@@ -372,13 +372,8 @@ class Stream:
         self._check()
         copies.copy(self, destination, source, size)
 
-    def copy_2d(self, copy: copies.Copy2D) -> None:
-        """cuMemcpy2DAsync; see `Copy2D`."""
-        self._check()
-        copies.copy_2d(self, copy)
-
     def copy_3d(self, copy: copies.Copy3D) -> None:
-        """cuMemcpy3DAsync; see `Copy3D`."""
+        """cuMemcpy2DAsync and cuMemcpy3DAsync; see `Copy3D`."""
         self._check()
         copies.copy_3d(self, copy)
 

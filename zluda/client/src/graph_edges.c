@@ -119,20 +119,27 @@ static CUresult take(const zl_graph *graph, const CUgraphNode *from, const CUgra
     return CUDA_SUCCESS;
 }
 
-CUresult zl_cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
-                                      const CUgraphEdgeData *edgeData, size_t numDependencies)
+/* Adds or takes edges, under the lock. */
+static CUresult change(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data, size_t count,
+                       CUresult (*how)(const zl_graph *, const CUgraphNode *, const CUgraphNode *, const CUgraphEdgeData *, size_t))
 {
     CUresult result = CUDA_ERROR_INVALID_VALUE;
     zl_graph *graph;
 
-    if (numDependencies && (!from || !to))
+    if (count && (!from || !to))
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&zl_graph_lock);
-    graph = zl_graph_get(hGraph);
+    graph = zl_graph_get(handle);
     if (graph)
-        result = add(graph, from, to, edgeData, numDependencies);
+        result = how(graph, from, to, data, count);
     zl_graph_unlock();
     return result;
+}
+
+CUresult zl_cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
+                                      const CUgraphEdgeData *edgeData, size_t numDependencies)
+{
+    return change(hGraph, from, to, edgeData, numDependencies, add);
 }
 
 CUresult zl_cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies)
@@ -143,17 +150,7 @@ CUresult zl_cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from, cons
 CUresult zl_cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
                                          const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
-    CUresult result = CUDA_ERROR_INVALID_VALUE;
-    zl_graph *graph;
-
-    if (numDependencies && (!from || !to))
-        return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&zl_graph_lock);
-    graph = zl_graph_get(hGraph);
-    if (graph)
-        result = take(graph, from, to, edgeData, numDependencies);
-    zl_graph_unlock();
-    return result;
+    return change(hGraph, from, to, edgeData, numDependencies, take);
 }
 
 CUresult zl_cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies)
